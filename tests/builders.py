@@ -11,6 +11,8 @@ from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Pr
 from ebbgate.model.dm import CacheStatus, DmHealth, DmMapping
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample, Tick
+from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Device, Kind, Volume, VolumeState
 from ebbgate.probes.protocol import parse_line
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
@@ -181,6 +183,11 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "lost": {"streams": 3, "ring": 0},
     }
     return {**known, **parts}
+
+
+def live_status(**parts: Any) -> VolumeStatus:
+    """The status in such a document."""
+    return status_from_json(VolumeStatus, live_document(**parts))
 
 
 def probe_tick(**fields: Any) -> dict[str, Any]:

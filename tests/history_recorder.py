@@ -16,8 +16,10 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
+from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Kind, Mode, Volume
-from ebbgate.policy.defaults import default_policy
+from ebbgate.policy.defaults import policy_for
 from ebbgate.probes.recording import (
     Damaged,
     Recorded,
@@ -55,8 +57,8 @@ class Tape(NoJournal):
     def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
         self.written.append((self._at(), outcomes, latency_ns))
 
-    def live(self, volume: str, document: dict[str, Any]) -> None:
-        self.documents.append((self._at(), document))
+    def live(self, volume: str, status: VolumeStatus) -> None:
+        self.documents.append((self._at(), status_to_json(status)))
 
     def sample(self, frame: Frame) -> None:
         self.frames.append((self._at(), frame))
@@ -99,7 +101,7 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
     return VolumeLoop(
         volume=played,
         writer=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
-        policy=default_policy(played.kind, played.backing.scheduler),
+        policy=policy_for(played),
         events=tape,
         send=lambda _: None,
         mode=mode,

@@ -11,6 +11,8 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.model.decision import Decision, GateKind, JournalEntry, Outcome
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
+from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import Policy
 from ebbgate.probes.volume_state import read_knobs
@@ -31,7 +33,7 @@ class RecordingSink(NoJournal):
         self.numbered: list[tuple[int, Decision]] = []
         self.written: list[Outcome] = []
         self.latencies: list[int] = []
-        self.document: dict[str, Any] = {}
+        self.status = VolumeStatus()
         self.late_ns: list[int] = []
         self.open: set[str] = set()
 
@@ -44,8 +46,13 @@ class RecordingSink(NoJournal):
         if latency_ns is not None:
             self.latencies.append(latency_ns)
 
-    def live(self, volume: str, document: dict[str, Any]) -> None:
-        self.document = document
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return the last status as JSON."""
+        return status_to_json(self.status)
+
+    def live(self, volume: str, status: VolumeStatus) -> None:
+        self.status = status
 
     def sample(self, frame: Frame) -> None:
         """Not looked at here."""

@@ -60,7 +60,9 @@ def main() -> None:
     folder = Path(sys.argv[1])
     state, policies = folder / "state", folder / "policies"
     with closing(History.open(state / "history.db")) as history:
-        machine(folder / "sys", sorted(n for n in history.live() if n.startswith("bcache")))
+        machine(
+            folder / "sys", sorted(n for n in history.statuses().volumes if n.startswith("bcache"))
+        )
     sysfs = WatchedSysfs(folder / "sys", NO_DM)
     run = folder / "run"
     run.mkdir()

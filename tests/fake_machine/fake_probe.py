@@ -18,12 +18,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from io import FileIO
-from itertools import cycle
+from itertools import cycle, zip_longest
 from pathlib import Path
 from typing import Any
 
 from ebbgate.model.records import PROTOCOL_VERSION
-from ebbgate.signals.totals import add_counts
 from ebbgate.units import NS_PER_S
 
 Record = dict[str, Any]
@@ -75,10 +74,19 @@ def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
                 return
             so_far = {key: record[key] for key in _COUNTED[record["t"]]}
             known = {key: so_far[key] for key in so_far if key in before}
-            total = add_counts({key: before[key] for key in known}, known)
+            total = plus({key: before[key] for key in known}, known)
             say({**record, **so_far, **total, **moved, "vol": volume})
             last |= so_far
-        before = add_counts(before, last)
+        before = plus(before, last)
+
+
+def plus(one: Any, other: Any) -> Any:
+    """Add numbers, and those of lists and objects with the same keys; keep the rest."""
+    if isinstance(one, dict):
+        return {**one, **other, **{key: plus(one[key], other[key]) for key in one if key in other}}
+    if isinstance(one, list):
+        return [plus(*pair) for pair in zip_longest(one, other, fillvalue=0)]
+    return one + other
 
 
 def rest(volume: str, name: str, commands: FileIO) -> None:

@@ -28,7 +28,7 @@ from ebbgate.doctor.remedy import (
 from ebbgate.errors import UsageError
 from ebbgate.kernel.run import run
 from ebbgate.model.override import IntentKind
-from ebbgate.model.volume import Volume
+from ebbgate.model.volume import Mode, Volume
 from ebbgate.probes.topology import find
 from ebbgate.text import clean_text
 
@@ -64,9 +64,9 @@ def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
     emit(context, _carry_out(context, wanted, change, found), _draw)
 
 
-def _mode(link: Link, volume: Volume, wall_ns: int) -> str | None:
+def _mode(link: Link, volume: Volume, wall_ns: int) -> Mode | None:
     live = link.volume(volume.name, wall_ns)
-    return None if live is None else live.document.get("mode")
+    return None if live is None else live.status.mode
 
 
 def _confirm(advice: Advice, volume: Volume) -> None:

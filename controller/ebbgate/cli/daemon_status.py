@@ -4,24 +4,23 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ebbgate.cli.context import Context
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.model.decision import JournalEntry
-from ebbgate.model.status import DAEMON, STATUS_STALE_NS
+from ebbgate.model.status import DaemonStatus, VolumeStatus
 from ebbgate.store import journal
 from ebbgate.store.connection import NothingRecorded
-from ebbgate.store.queries import History, Live
+from ebbgate.store.queries import History, Statuses, TimedStatus
 
 _GREET_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The state of the daemon and its last status documents.
+    """The state of the daemon and its last statuses.
 
     `answers`: False if it runs but does not answer. `left_behind`: knobs that were changed and that
     no running daemon manages.
@@ -30,14 +29,18 @@ class Link:
     alive: bool
     pid: int | None
     answers: bool = True
-    statuses: Mapping[str, Live] = field(default_factory=dict)
+    statuses: Statuses = field(default_factory=Statuses)
     left_behind: tuple[JournalEntry, ...] = ()
 
-    def volume(self, name: str, now_ns: int) -> Live | None:
+    @property
+    def daemon(self) -> DaemonStatus | None:
+        """The own status of a daemon that runs; None if it has not written one."""
+        return self.statuses.daemon.status if self.alive and self.statuses.daemon else None
+
+    def volume(self, name: str, now_ns: int) -> TimedStatus[VolumeStatus] | None:
         """Return the status of a volume if it is recent."""
-        live = self.statuses.get(name)
-        fresh = live is not None and now_ns - live.at_unix_ns <= STATUS_STALE_NS
-        return live if self.alive and fresh else None
+        live = self.statuses.volumes.get(name)
+        return live if self.alive and live and live.fresh(now_ns) else None
 
 
 def look(context: Context) -> Link:
@@ -53,7 +56,7 @@ def look(context: Context) -> Link:
     except NothingRecorded:
         return link or Link(alive=False, pid=None)
     try:
-        statuses = history.live()
+        statuses = history.statuses()
         link = link or _by_freshness(statuses, context.wall_ns())
     finally:
         history.close()
@@ -95,9 +98,9 @@ def _greeted(context: Context) -> Link | None:
     return Link(alive=True, pid=greeting.pid)
 
 
-def _by_freshness(statuses: Mapping[str, Live], now_ns: int) -> Link:
+def _by_freshness(statuses: Statuses, now_ns: int) -> Link:
     """Return the state from the age of the daemon's last status."""
-    live = statuses.get(DAEMON)
-    if live is None or now_ns - live.at_unix_ns > STATUS_STALE_NS:
+    live = statuses.daemon
+    if live is None or not live.fresh(now_ns):
         return Link(alive=False, pid=None)
-    return Link(alive=True, pid=live.document.get("pid"))
+    return Link(alive=True, pid=live.status.pid)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +13,15 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.doctor_view import draw
 from ebbgate.cli.output import Document, emit
-from ebbgate.cli.snapshot import daemon_document, volume_document
+from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Facts
 from ebbgate.errors import PermissionDenied
-from ebbgate.model.status_json import status_from_json
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.status import VolumeStatus
+from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import discover, find
-from ebbgate.probes.volume_state import read_state
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -64,35 +62,31 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
     }
 
     def show(page: Page, drawn: Document) -> None:
-        draw(page, drawn, all_knobs=knobs or volume is not None)
+        draw(page, drawn, link, volumes, all_knobs=knobs or volume is not None)
 
     emit(context, document, show)
 
 
 def facts_of(context: Context, link: Link, volume: Volume) -> Facts:
     """Return everything that the advice on a volume is based on."""
-    state = read_state(context.sysfs, volume, time.monotonic_ns())
-    return _facts(context, volume, state, volume_document(context, link, volume))
+    return _facts(context, view_volume(context, link, volume))
 
 
 def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
-    state = read_state(context.sysfs, volume, time.monotonic_ns())
-    document = volume_document(context, link, volume)
+    view = view_volume(context, link, volume)
+    document = view.document()
     return {
         **{key: document[key] for key in ("volume", "title", "kind", "mode", "backing", "caches")},
-        "state": state.state,
-        "cache_mode": state.cache_mode,
-        "knobs": report.knob_documents(context.sysfs, volume, document["knobs"]),
-        "advice": [
-            report.advice_document(each)
-            for each in advise(_facts(context, volume, state, document))
-        ],
+        "state": view.state.state,
+        "cache_mode": view.state.cache_mode,
+        "knobs": report.knob_documents(context.sysfs, volume, view.status.knobs),
+        "advice": [report.advice_document(each) for each in advise(_facts(context, view))],
     }
 
 
-def _facts(context: Context, volume: Volume, state: VolumeState, document: Document) -> Facts:
-    live = document if document["live"] else {}
-    return report.facts(context.sysfs, volume, state, document["knobs"], status_from_json(live))
+def _facts(context: Context, view: VolumeView) -> Facts:
+    status = view.status if view.live else VolumeStatus()
+    return report.facts(context.sysfs, view.volume, view.state, view.status.knobs, status)
 
 
 def _cost(context: Context, seconds: float | None) -> cost.Cost:

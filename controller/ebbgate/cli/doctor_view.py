@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from ebbgate.cli import format
+from ebbgate.cli.daemon_status import Link
 from ebbgate.cli.output import Document
 from ebbgate.cli.status import draw_daemon, draw_hidden
+from ebbgate.model.volume import Volume
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
@@ -21,21 +24,23 @@ _TOUCH: Final = {
 }
 
 
-def draw(page: Page, document: Document, *, all_knobs: bool) -> None:
+def draw(
+    page: Page, document: Document, link: Link, volumes: Iterable[Volume], *, all_knobs: bool
+) -> None:
     """Print the machine first, then each volume."""
     _probe(page, document)
     page.gap()
     _cost(page, document["cost"])
     page.gap()
     page.heading("Daemon")
-    draw_daemon(page, document["daemon"], indent=2)
+    draw_daemon(page, link, indent=2)
     if not document["volumes"]:
         page.gap()
         page.line(format.NO_VOLUME)
     draw_hidden(page, document)
-    for volume in document["volumes"]:
+    for volume, found in zip(volumes, document["volumes"], strict=True):
         page.gap()
-        _volume(page, volume, all_knobs=all_knobs)
+        _volume(page, volume, found, all_knobs=all_knobs)
 
 
 def _probe(page: Page, document: Document) -> None:
@@ -81,12 +86,12 @@ def _cost(page: Page, cost: Document) -> None:
     )
 
 
-def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
+def _volume(page: Page, of: Volume, volume: Document, *, all_knobs: bool) -> None:
     mode = volume["mode"] or "not managed"
     headline = f"{volume['kind']} {volume['cache_mode'] or ''}, {volume['state'] or '?'} - {mode}"
     page.heading(volume["title"], headline)
-    caches = ", ".join(format.device(device) for device in volume["caches"]) or "none"
-    page.facts([("backing device", format.device(volume["backing"])), ("cache device", caches)])
+    caches = ", ".join(format.device(device) for device in of.caches) or "none"
+    page.facts([("backing device", format.device(of.backing)), ("cache device", caches)])
     if all_knobs:
         page.table(("KNOB", "VALUE", "EBBGATE"), _knobs(volume))
     else:

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.daemon_status import look
+from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.output import Document, emit
-from ebbgate.cli.snapshot import volume_document
-from ebbgate.cli.status import draw_daemon, draw_sentence
+from ebbgate.cli.snapshot import VolumeView, view_volume
+from ebbgate.cli.status import draw_daemon, draw_missing, draw_sentence
 from ebbgate.errors import Unavailable
+from ebbgate.model.status import ProposalStatus
 from ebbgate.probes.topology import find
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History
@@ -23,7 +24,11 @@ from ebbgate.units import NS_PER_S
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
 
-_MARKS: dict[bool | None, Any] = {True: ("yes", "green"), False: "no", None: ("unknown", "yellow")}
+_MARKS: Final[dict[bool | None, Cell]] = {
+    True: ("yes", "green"),
+    False: "no",
+    None: ("unknown", "yellow"),
+}
 
 
 @click.command()
@@ -39,65 +44,66 @@ def explain(context: Context, volume: str, last: int) -> None:
     """
     found = find(context.sysfs, volume)
     link = look(context)
-    document = volume_document(context, link, found)
+    view = view_volume(context, link, found)
     history = _history(context, found.name, last)
-    if not document["live"] and not history:
+    if not view.live and not history:
         raise Unavailable(
             f"no decision was recorded for {found.title}",
             "start the daemon: systemctl start ebbgated",
         )
-    emit(context, {**document, "history": history}, _draw)
+    document = {**view.document(), "history": history}
+    emit(context, document, lambda page, _: _draw(page, view, history))
 
 
-def _history(context: Context, volume: str, limit: int) -> list[dict[str, Any]]:
+def _history(context: Context, volume: str, limit: int) -> list[Document]:
     try:
         history = History.open(context.config.history_path)
     except NothingRecorded:
         return []
     try:
-        return history.decisions(volume, limit)
+        return [*history.decisions(volume, limit)]
     finally:
         history.close()
 
 
-def _draw(page: Page, document: Document) -> None:
-    mode = str(document["mode"] or "no daemon")
-    policy = f", {format.policy(document)}" if document.get("policy") else ""
-    page.heading(document["title"], mode + policy)
-    draw_sentence(page, document)
-    for proposal in document.get("proposals", ()):
+def _draw(page: Page, view: VolumeView, history: list[Document]) -> None:
+    status = view.status
+    mode = str(status.mode or "no daemon")
+    policy = f", {format.policy(status)}" if status.policy else ""
+    page.heading(view.volume.title, mode + policy)
+    draw_sentence(page, view)
+    for proposal in status.proposals:
         page.gap()
         _proposal(page, proposal)
-    for signal, why in (document.get("missing") or {}).items():
-        page.line(f"not measured: {signal} ({why})", "yellow", indent=2)
-    if document["history"]:
+    draw_missing(page, status)
+    if history:
         page.gap()
         page.heading("Last decisions")
-        page.table(("AT (UTC)", "BY", "REASON"), _decisions(document["history"]))
-    if not document["live"]:
+        page.table(("AT (UTC)", "BY", "REASON"), _decisions(history))
+    if not view.live:
         page.gap()
-        draw_daemon(page, {"alive": False, "left_behind": ()})
+        draw_daemon(page, Link(alive=False, pid=None))
 
 
-def _proposal(page: Page, proposal: Document) -> None:
-    if proposal["unsupported"]:
-        page.heading(proposal["strategy"], "unsupported here")
-        page.line(proposal["unsupported"], indent=2)
+def _proposal(page: Page, proposal: ProposalStatus) -> None:
+    if proposal.unsupported:
+        page.heading(proposal.strategy, "unsupported here")
+        page.line(proposal.unsupported, indent=2)
         return
-    won = ", ".join(proposal["wins"])
-    page.heading(proposal["strategy"], f"decides {won}" if won else "decides nothing now")
-    page.line(proposal["reason"], indent=2)
+    won = ", ".join(proposal.wins)
+    page.heading(proposal.strategy, f"decides {won}" if won else "decides nothing now")
+    page.line(proposal.reason, indent=2)
     page.table(
         ("SIGNAL", "MEASURED", "", "THRESHOLD", "MET"),
         [
             (
-                condition["signal"],
-                condition["measured"] or format.UNKNOWN,
-                condition["comparison"],
-                condition["threshold"],
-                _MARKS[None if condition["measured"] is None else condition["holds"]],
+                condition.signal,
+                condition.measured or format.UNKNOWN,
+                condition.comparison,
+                condition.threshold,
+                _MARKS[None if condition.measured is None else condition.holds],
             )
-            for condition in proposal["conditions"]
+            for condition in proposal.conditions
         ],
     )
 

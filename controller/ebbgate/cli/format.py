@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ebbgate import units
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.knob import KnobUnit
-from ebbgate.model.volume import Kind
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.frame import Rates
+from ebbgate.model.records import Direction
+from ebbgate.model.status import GateStatus, KnobStatus, OverrideStatus, VolumeStatus
+from ebbgate.model.volume import Device, Kind
 from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
 
 UNKNOWN: Final = "-"
@@ -46,28 +50,28 @@ def seconds(duration_s: float | None) -> str:
     return units.format_ns(duration_s * units.NS_PER_S)
 
 
-def load(foreground: Mapping[str, Any] | None) -> str:
+def load(foreground: Mapping[Direction, Rates] | None) -> str:
     """`read 120/s 1.2 MiB/s, write 0/s`."""
     if not foreground:
         return UNKNOWN
     parts = []
     for op, rates in foreground.items():
-        moved = f" {units.format_rate(rates['bytes_per_s'])}" if rates["bytes_per_s"] else ""
-        parts.append(f"{op} {rates['iops']:.0f}/s{moved}")
+        moved = f" {units.format_rate(rates.bytes_per_s)}" if rates.bytes_per_s else ""
+        parts.append(f"{op} {rates.iops:.0f}/s{moved}")
     return ", ".join(parts)
 
 
-def gate(live_gate: Mapping[str, Any] | None) -> str:
+def gate(status: Gate | GateStatus | None) -> str:
     """`paced 40 MiB/s`; `kernel` where the kernel's own settings apply."""
-    if not live_gate:
+    if status is None:
         return UNKNOWN
-    kind = live_gate["kind"]
-    if kind == "released":
+    if status.kind is GateKind.RELEASED:
         return "kernel"
-    if kind == "paced" and live_gate.get("depth_ios"):
-        return f"paced, {live_gate['depth_ios']} at once"
-    moving = kind in ("paced", "pulsed") and live_gate.get("rate_bytes_per_s")
-    return f"{kind} {units.format_rate(live_gate['rate_bytes_per_s'])}" if moving else str(kind)
+    if status.kind is GateKind.PACED and status.depth_ios:
+        return f"paced, {status.depth_ios} at once"
+    if status.kind in (GateKind.PACED, GateKind.PULSED) and status.rate_bytes_per_s:
+        return f"{status.kind} {units.format_rate(status.rate_bytes_per_s)}"
+    return str(status.kind)
 
 
 def knob_value(name: str, value: str | None) -> str:
@@ -84,14 +88,14 @@ def knob_value(name: str, value: str | None) -> str:
     return value
 
 
-def override(document: Mapping[str, Any]) -> str:
+def override(status: OverrideStatus) -> str:
     """`sequential_cutoff 1 MiB, requested by jo, for another 9.5 min`."""
-    what = document["kind"]
-    if document["knob"]:
-        what = f"{document['knob']} {knob_value(document['knob'], document['value'])}"
-    left_ns = document["left_ns"]
+    what = status.kind
+    if status.knob:
+        what = f"{status.knob} {knob_value(status.knob, status.value)}"
+    left_ns = status.left_ns
     lasts = "until released" if left_ns is None else f"for another {units.format_ns(left_ns)}"
-    return f"{what}, requested by {document['who']}, {lasts}"
+    return f"{what}, requested by {status.who}, {lasts}"
 
 
 def _sector_rate(sectors_per_s: int) -> str:
@@ -110,16 +114,16 @@ def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> 
     return "".join("█" if cell < filled else "┆" if cell in marks else "·" for cell in range(cells))
 
 
-def limits(volume: Mapping[str, Any]) -> tuple[float, float]:
+def limits(status: VolumeStatus) -> tuple[float, float]:
     """Return the levels (0..1) at which the volume stops caching asynchronous, then all writes."""
-    return cutoffs(volume["knobs"]) if volume["kind"] == Kind.BCACHE else (1.0, 1.0)
+    return cutoffs(status.knobs) if status.kind is Kind.BCACHE else (1.0, 1.0)
 
 
-def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float]:
+def cutoffs(knobs: Mapping[str, KnobStatus]) -> tuple[float, float]:
     """Return the same for bcache, from its knobs or the kernel's defaults."""
 
     def level(name: str, default: float) -> float:
-        value = (knobs.get(name) or {}).get("value") or ""
+        value = knobs.get(name, KnobStatus()).value or ""
         return int(value) / 100 if value.isdigit() else default
 
     return (
@@ -128,14 +132,13 @@ def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float
     )
 
 
-def device(document: Mapping[str, Any]) -> str:
+def device(found: Device) -> str:
     """`vda (2 GiB, rotational, mq-deadline)`."""
-    media = {True: ["rotational"], False: ["not rotational"], None: []}[document["rotational"]]
-    scheduler = [document["scheduler"]] if document["scheduler"] else []
-    return f"{document['name']} ({', '.join([size(document['size_bytes']), *media, *scheduler])})"
+    media = {True: "rotational", False: "not rotational", None: None}[found.rotational]
+    words = filter(None, [size(found.size_bytes), media, found.scheduler])
+    return f"{found.name} ({', '.join(words)})"
 
 
-def policy(volume: Mapping[str, Any]) -> str:
+def policy(status: VolumeStatus) -> str:
     """Name the policy of a volume and the schedule entry that is active."""
-    overlay = volume.get("overlay")
-    return f"policy {volume['policy']}" + (f" ({overlay})" if overlay else "")
+    return f"policy {status.policy}" + (f" ({status.overlay})" if status.overlay else "")

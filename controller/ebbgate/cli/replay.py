@@ -17,7 +17,7 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.replay_history import draw_gates, history_run
 from ebbgate.errors import NotFound, UsageError
-from ebbgate.model.decision import Decision
+from ebbgate.model.decision import Decision, Gate
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.compile import compile_policy
@@ -180,7 +180,7 @@ def _cells(decision: Document) -> tuple[Cell, ...]:
     ]
     return (
         f"{decision['after_ns'] / NS_PER_S:.3f} s",
-        format.gate(decision["gate"]),
+        format.gate(Gate(**decision["gate"]) if decision["gate"] else None),
         format.size(decision["sequential_cutoff_bytes"]),
         "; ".join(reasons),
     )

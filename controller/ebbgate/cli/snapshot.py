@@ -1,56 +1,79 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Builds a volume's status from the daemon's document or from sysfs. I/O: reads both."""
+"""Builds what is known of a volume now, from the daemon and from sysfs. I/O: reads both."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ebbgate.cli.context import Context
 from ebbgate.cli.daemon_status import Link
 from ebbgate.doctor.model import device_document
-from ebbgate.model.status import DAEMON
+from ebbgate.model.status import KnobStatus, VolumeStatus
+from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import STATE_LEVELS, Volume, VolumeState
 from ebbgate.probes.volume_state import read_state
 from ebbgate.units import sectors_to_bytes
 
 
-def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
-    """Return the daemon's status of a volume; without a daemon, what sysfs has.
+@dataclass(frozen=True, slots=True)
+class VolumeView:
+    """A volume as it is now.
 
-    `live` tells which one it is. Unknown values are null.
+    `status`: the daemon's, or what sysfs has. `age_ns`: how old the daemon's is; None without one.
     """
-    live = link.volume(volume.name, context.wall_ns())
-    state = read_state(context.sysfs, volume, time.monotonic_ns())
-    document: dict[str, Any] = {
-        "volume": volume.name,
-        "title": volume.title,
-        "kind": str(volume.kind),
-        "live": live is not None,
-        "mode": None,
-        "size_bytes": volume.size_bytes,
-        **{name: getattr(state, name) for name in STATE_LEVELS},
-        "backing": device_document(volume.backing),
-        "caches": [device_document(device) for device in volume.caches],
-        "knobs": {
-            name: {"value": value, "original": None, "owner": "kernel"}
-            for name, value in state.knobs.items()
-        },
-    }
-    if volume.mapping is not None:
-        document["mapping"] = mapping_document(volume, state)
-    if live is not None:
-        document.update(live.document)
-        document["age_ns"] = context.wall_ns() - live.at_unix_ns
+
+    volume: Volume
+    state: VolumeState
+    status: VolumeStatus
+    age_ns: int | None
+
+    @property
+    def live(self) -> bool:
+        """Whether the status is the daemon's."""
+        return self.age_ns is not None
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        status = status_to_json(self.status)
+        # Of sysfs alone, only what sysfs can know.
+        known = status if self.live else {key: status[key] for key in ("mode", *STATE_LEVELS)}
+        volume = self.volume
+        document: dict[str, Any] = {
+            "volume": volume.name,
+            "title": volume.title,
+            "kind": str(volume.kind),
+            "live": self.live,
+            **known,
+            "size_bytes": volume.size_bytes,
+            "backing": device_document(volume.backing),
+            "caches": [device_document(device) for device in volume.caches],
+            "knobs": status["knobs"],
+        }
+        if volume.mapping is not None:
+            document["mapping"] = _mapping_document(volume, self.state)
+        return document | ({"age_ns": self.age_ns} if self.live else {})
+
+
+def view_volume(context: Context, link: Link, volume: Volume) -> VolumeView:
+    """Return the daemon's status of a volume; what it does not know, or all, is from sysfs."""
+    now_ns, state = context.wall_ns(), read_state(context.sysfs, volume, time.monotonic_ns())
+    found = link.volume(volume.name, now_ns)
+    status = found.status if found else VolumeStatus()
+    levels = {each: getattr(state, each) for each in STATE_LEVELS if getattr(status, each) is None}
+    knobs = dict(status.knobs) or {name: KnobStatus(value) for name, value in state.knobs.items()}
     for entry in link.left_behind:
-        if entry.volume == volume.name and entry.knob in document["knobs"]:
-            knob = document["knobs"][entry.knob]
-            knob.update(original=entry.original, owner="left behind")
-    return document
+        if entry.volume == volume.name and entry.knob in knobs:
+            value = knobs[entry.knob].value
+            knobs[entry.knob] = KnobStatus(value, entry.original, owner="left behind")
+    status = replace(
+        status, volume=volume.name, title=volume.title, kind=volume.kind, knobs=knobs, **levels
+    )
+    return VolumeView(volume, state, status, now_ns - found.at_unix_ns if found else None)
 
 
-def mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
+def _mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
     """Return names, parts and kernel status of a dm volume."""
     assert volume.mapping is not None
     return {
@@ -64,10 +87,9 @@ def mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
 
 
 def daemon_document(link: Link) -> dict[str, Any]:
-    """Return whether a daemon runs, and its own status."""
-    status = link.statuses.get(DAEMON)
+    """Return whether a daemon runs, and its own status, as JSON."""
     return {
-        **(status.document if status and link.alive else {}),
+        **(status_to_json(link.daemon) if link.daemon else {}),
         "alive": link.alive,
         "pid": link.pid,
         "answers": link.alive and link.answers,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import Protocol
 
 from ebbgate.actuators.bcache_steps import Step, StepKind, congestion_off_steps, cutoff_steps, write
 from ebbgate.actuators.gate_plan import cleaner_step, split_steps
@@ -30,6 +30,7 @@ from ebbgate.model.decision import (
 )
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
+from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.engine import Ruling
 from ebbgate.policy.other_knobs import OtherKnobs
@@ -55,8 +56,8 @@ class EventSink(Protocol):
     def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
         """Knob writes that were carried out; `latency_ns` from the edge to the last write."""
 
-    def live(self, volume: str, document: dict[str, Any]) -> None:
-        """The volume's status, as JSON."""
+    def live(self, volume: str, status: VolumeStatus) -> None:
+        """The volume's status."""
 
     def sample(self, frame: Frame) -> None:
         """A frame for the history."""

@@ -33,7 +33,7 @@ from ebbgate.policy.engine import (
     State,
     start_bytes,
 )
-from ebbgate.signals.totals import Totals, totals_to_json
+from ebbgate.signals.totals import Totals, volume_totals
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 OBSERVING = "Observing: changes nothing"
@@ -71,7 +71,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
     return VolumeStatus(
         volume=view.volume.name,
         title=view.volume.title,
-        kind=str(view.volume.kind),
+        kind=view.volume.kind,
         mode=view.mode,
         policy=view.policy,
         overlay=view.overlay or None,
@@ -107,7 +107,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         overrides=tuple(_override(each, frame) for each in view.overrides),
         missing=frame.missing,
         lost=view.lost,
-        totals=totals_to_json(view.totals),
+        totals=volume_totals(view.totals),
     )
 
 

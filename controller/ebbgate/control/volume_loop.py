@@ -23,7 +23,6 @@ from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked
-from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
@@ -139,7 +138,7 @@ class VolumeLoop:
     def _send_status(self, frame: Frame) -> None:
         self.events.sample(frame)
         status = volume_status(self._status_inputs(), frame, self._outcome())
-        self.events.live(self.volume.name, status_to_json(status))
+        self.events.live(self.volume.name, status)
 
     def probe_restarted(self) -> None:
         """Send the probe its settings again: a new child knows nothing."""

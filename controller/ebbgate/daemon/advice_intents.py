@@ -7,7 +7,6 @@ I/O: sysfs and the history, read beside the event loop; overrides, through the r
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +22,8 @@ from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import OutcomeKind
-from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status import KnobStatus, VolumeStatus
+from ebbgate.model.volume import Mode
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.volume_state import read_state
 from ebbgate.store.queries import KnobWrite, read_knob_write
@@ -56,7 +56,7 @@ class AdviceIntents:
 
         Raises NotFound for one that does not hold now, UsageError for what a person has to do.
         """
-        number, mode = intent.args.id, str(loop.mode)
+        number, mode = intent.args.id, loop.mode
         change = await self._background.run(lambda: self._advised(number, loop, mode))
         undo = remedy.undo_commands(change, loop.volume)
         after = "\n".join(f"{remedy.UNDO}{each}" for each in undo) or remedy.NOTHING_LEFT
@@ -83,12 +83,10 @@ class AdviceIntents:
         )
         return await self._overrides.set_all(intent, loop, [(action.knob, before)], after)
 
-    def _advised(self, number: str, loop: VolumeLoop, mode: str) -> Change:
+    def _advised(self, number: str, loop: VolumeLoop, mode: Mode) -> Change:
         volume, names = loop.volume, tuple(loop.writer.owned)
         state = read_state(self._target.sysfs, volume, time.monotonic_ns())
-        owned: Mapping[str, Mapping[str, str | None]] = {
-            knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in names
-        }
+        owned = {knob: KnobStatus(state.knobs.get(knob), owner="ebbgate") for knob in names}
         found = advise(report.facts(self._target.sysfs, volume, state, owned, VolumeStatus()))
         return remedy.by_daemon(remedy.advice_by_id(found, number, volume), volume, mode)
 

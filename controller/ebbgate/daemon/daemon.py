@@ -12,7 +12,6 @@ import logging
 import os
 import time
 from collections.abc import Collection
-from typing import Any
 
 from ebbgate import __version__
 from ebbgate.config.settings import Config
@@ -26,7 +25,7 @@ from ebbgate.errors import ActuationError
 from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.records import Edge, ProbeWarning, Record, Untracked
-from ebbgate.model.status import DAEMON
+from ebbgate.model.status import DAEMON, DaemonStatus
 from ebbgate.model.volume import Mode
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.store.journal_writer import JournalWriter
@@ -182,21 +181,22 @@ class Daemon:
         await self.volume_set.follower.follow()
 
     def send_status(self) -> None:
-        document: dict[str, Any] = {
-            "pid": os.getpid(),
-            "version": __version__,
-            "boot_id": self.boot_id,
-            "started_unix_ns": self.started_wall_ns,
-            "tick_ns": self.config.tick_ns,
-            "history": self.recorder.health(),
-            "intents_error": self.overrides.writer.error or self.control.problem,
-            "control": self.control.document(),
-            "loop_silence": self.silence.report(),
-            "device_mapper": self.volume_set.device_mapper_blocked or None,
-            "policies": self.policies.status_document(),
-            "probe": self.probe.health.document(),
-        }
-        self.recorder.live(DAEMON, document)
+        """Send the daemon's own status to the recorder."""
+        status = DaemonStatus(
+            pid=os.getpid(),
+            version=__version__,
+            boot_id=self.boot_id,
+            started_unix_ns=self.started_wall_ns,
+            tick_ns=self.config.tick_ns,
+            history=self.recorder.health(),
+            intents_error=self.overrides.writer.error or self.control.problem,
+            control=self.control.status(),
+            loop_silence=self.silence.report(),
+            device_mapper=self.volume_set.device_mapper_blocked or None,
+            policies=self.policies.status(),
+            probe=self.probe.health.status(),
+        )
+        self.recorder.live(DAEMON, status)
 
     # ---- called by the dispatcher --------------------------------------------------------------
     async def publish(self, names: Collection[str]) -> None:

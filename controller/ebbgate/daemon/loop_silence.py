@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ebbgate.model.status import LoopSilenceStatus
 from ebbgate.units import NS_PER_S
 
 
@@ -52,9 +53,9 @@ class LoopSilence:
         if not events and timeout_s is not None and timeout_s > 0:
             self._count(self._awake_ns - self._asleep_ns - round(timeout_s * NS_PER_S))
 
-    def report(self) -> dict[str, int]:
+    def report(self) -> LoopSilenceStatus:
         """Return the figures for the daemon's status; the next `last_ns` begins now."""
-        found = {"last_ns": self.last_ns, "max_ns": self.max_ns, "max_unix_ns": self.max_unix_ns}
+        found = LoopSilenceStatus(self.last_ns, self.max_ns, self.max_unix_ns)
         self.last_ns = 0
         return found
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.doctor.model import KNOB_CHANGES, Advice, Change
 from ebbgate.errors import EbbgateError, NotFound, UsageError
 from ebbgate.knobs.catalog import knob_row
 from ebbgate.knobs.settable import is_trigger
 from ebbgate.model.override import OverrideKind
+from ebbgate.model.status import OverrideStatus
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.units import NS_PER_S
 
@@ -49,7 +50,7 @@ def advice_by_id(found: Iterable[Advice], number: str, volume: Volume) -> Advice
     return known[number]
 
 
-def change_of(advice: Advice, volume: Volume, mode: str | None) -> Change:
+def change_of(advice: Advice, volume: Volume, mode: Mode | None) -> Change:
     """Return what would be done.
 
     Raises UsageError if a person has to do it, or if ebbgate does it already in this `mode` (None:
@@ -67,7 +68,7 @@ def change_of(advice: Advice, volume: Volume, mode: str | None) -> Change:
     return advice.change
 
 
-def by_daemon(advice: Advice, volume: Volume, mode: str | None) -> Change:
+def by_daemon(advice: Advice, volume: Volume, mode: Mode | None) -> Change:
     """Return what the daemon would set. Raises UsageError as `change_of`, and for LVM commands."""
     change = change_of(advice, volume, mode)
     if not change.knobs:
@@ -78,7 +79,7 @@ def by_daemon(advice: Advice, volume: Volume, mode: str | None) -> Change:
     return change
 
 
-def why_not(advice: Advice, volume: Volume, mode: str | None) -> str:
+def why_not(advice: Advice, volume: Volume, mode: Mode | None) -> str:
     """Return why the daemon cannot apply it, and what to do; empty if it can.
 
     The command itself is left out: pages show it anyway.
@@ -130,7 +131,7 @@ class Applied:
 
 
 def applied(
-    requests: Iterable[ApplyRequest], overrides: Mapping[str, Iterable[Mapping[str, Any]]]
+    requests: Iterable[ApplyRequest], overrides: Mapping[str, Iterable[OverrideStatus]]
 ) -> list[Applied]:
     """Return what is still in force. `requests`: newest first; `overrides`: of each volume.
 
@@ -140,9 +141,9 @@ def applied(
     taken: set[tuple[str, str]] = set()
     for request in requests:
         knobs = tuple(
-            (str(each["knob"]), str(each["value"]))
+            (str(each.knob), str(each.value))
             for each in overrides.get(request.volume, ())
-            if _is_of(each, request) and (request.volume, each["knob"]) not in taken
+            if _is_of(each, request) and (request.volume, each.knob) not in taken
         )
         if knobs:
             found.append(Applied(request, knobs))
@@ -150,12 +151,12 @@ def applied(
     return found
 
 
-def _is_of(override: Mapping[str, Any], request: ApplyRequest) -> bool:
-    since_ns = override.get("since_unix_ns")
-    if override.get("kind") != OverrideKind.SET or not isinstance(since_ns, int):
+def _is_of(override: OverrideStatus, request: ApplyRequest) -> bool:
+    since_ns = override.since_unix_ns
+    if override.kind != OverrideKind.SET or since_ns is None:
         return False
     change = KNOB_CHANGES.get(request.advice)
-    if change is None or override.get("knob") not in dict(change.knobs):
+    if change is None or override.knob not in dict(change.knobs):
         return False
     begin_ns = request.at_unix_ns - _CLOCK_STEP_NS
     return begin_ns <= since_ns <= request.resolved_unix_ns + _CLOCK_STEP_NS

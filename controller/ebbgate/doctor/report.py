@@ -11,7 +11,7 @@ from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Facts, disk_kind
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
-from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status import KnobStatus, VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk
 
@@ -20,16 +20,16 @@ def facts(
     sysfs: Sysfs,
     volume: Volume,
     state: VolumeState,
-    owned: Mapping[str, Mapping[str, str | None]],
+    owned: Mapping[str, KnobStatus],
     status: VolumeStatus,
 ) -> Facts:
     """Collect what the advice is based on.
 
     `owned`: knobs with their owners; `status`: the daemon's.
     """
-    ours = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
+    ours = frozenset(name for name, knob in owned.items() if knob.owner == "ebbgate")
     # Values read at the same time as their owners: later ones may be ebbgate's own.
-    values = {name: value for name, knob in owned.items() if (value := knob.get("value"))}
+    values = {name: value for name, knob in owned.items() if (value := knob.value)}
     state = replace(state, knobs={**state.knobs, **values})
     caches = [device.name for device in volume.caches]
     discards = (
@@ -77,7 +77,7 @@ def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:
 def knob_documents(
     sysfs: Sysfs,
     volume: Volume,
-    owned: Mapping[str, Mapping[str, str | None]],
+    owned: Mapping[str, KnobStatus],
     *,
     writes: bool = True,
 ) -> list[dict[str, Any]]:
@@ -91,19 +91,18 @@ def knob_documents(
         path = knob_path(volume, knob.name)
         if path is None or not sysfs.exists(path):
             continue
-        mine = owned.get(knob.name, {})
-        owner = mine.get("owner") or "kernel"
+        mine = owned.get(knob.name, KnobStatus())
         touch = "tuned" if knob.written else "shown"
-        if owner == "manual":
+        if mine.owner == "manual":
             touch = "manual"
         elif writes and knob.written and not sysfs.writable(path):
             touch = "read-only"
         rows.append(
             {
                 "name": knob.name,
-                "value": mine.get("value") if knob.readable else None,
-                "original": mine.get("original"),
-                "owner": owner,
+                "value": mine.value if knob.readable else None,
+                "original": mine.original,
+                "owner": mine.owner,
                 "touch": touch,
                 "about": knob.about,
                 "path": path,

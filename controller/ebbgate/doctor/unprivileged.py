@@ -21,8 +21,8 @@ from ebbgate.doctor.model import SEVERITY, Advice, Facts, device_document
 from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
-from ebbgate.model.status_json import status_from_json
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.status import DaemonStatus, KnobStatus, ProbeStatus, VolumeStatus
+from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.probes.topology import discover
 from ebbgate.probes.volume_state import read_state
 from ebbgate.store.write_health import log_warning
@@ -35,11 +35,11 @@ _NOT_MEASURED: Final = "ebbgated is not running: nothing is measured"
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonStatus:
-    """The daemon's recent status. `daemon`: its own, empty without one; `volumes`: by name."""
+class FreshStatus:
+    """Recent statuses. `daemon`: its own, None without one; `volumes`: by name."""
 
-    daemon: Mapping[str, Any] = field(default_factory=dict)
-    volumes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    daemon: DaemonStatus | None = None
+    volumes: Mapping[str, VolumeStatus] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +48,19 @@ class _Inspected:
 
     volume: Volume
     state: VolumeState
-    live: Mapping[str, Any]
+    mode: Mode | None
+    owned: Mapping[str, KnobStatus]
     facts: Facts
 
-    @property
-    def owned(self) -> Mapping[str, Any]:
-        """The knobs with their owners; without a daemon all are the kernel's."""
-        return _owned(self.live, self.state)
 
-    @property
-    def mode(self) -> str | None:
-        """The mode; None if unknown."""
-        return self.live.get("mode")
-
-
-def advice(sysfs: Sysfs, status: DaemonStatus, requests: Iterable[ApplyRequest] = ()) -> Document:
+def advice(sysfs: Sysfs, status: FreshStatus, requests: Iterable[ApplyRequest] = ()) -> Document:
     """Return all advice that applies now, what was applied and is in force, and what is unknown.
 
     `requests`: newest first.
     """
     inspected = [_inspect(sysfs, volume, status) for volume in discover(sysfs)]
     rows = [advice_row(found, each) for each in inspected for found in advise(each.facts)]
-    overrides = {name: live.get("overrides") or () for name, live in status.volumes.items()}
+    overrides = {name: each.overrides for name, each in status.volumes.items()}
     return {
         "advice": rows,
         "applied": [_applied(each, status) for each in remedy.applied(requests, overrides)],
@@ -77,30 +68,31 @@ def advice(sysfs: Sysfs, status: DaemonStatus, requests: Iterable[ApplyRequest] 
     }
 
 
-def _applied(found: Applied, status: DaemonStatus) -> Document:
+def _applied(found: Applied, status: FreshStatus) -> Document:
     request = found.request
     return {
         "id": request.advice,
         "volume": request.volume,
-        "title": str(status.volumes[request.volume].get("title") or request.volume),
+        "title": status.volumes[request.volume].title or request.volume,
         "who": request.who,
         "at_unix_s": request.at_unix_ns / NS_PER_S,
         "knobs": [{"knob": knob, "value": value} for knob, value in found.knobs],
     }
 
 
-def doctor(sysfs: Sysfs, proc: Path, status: DaemonStatus) -> Document:
+def doctor(sysfs: Sysfs, proc: Path, status: FreshStatus) -> Document:
     """Return the doctor's report: kernel, probe, signals, cost, volumes, and what is missing."""
     inspected = [_inspect(sysfs, volume, status) for volume in discover(sysfs)]
-    spent, probe = cost.read(proc), status.daemon.get("probe") or {}
-    signals = dict(probe.get("signals") or {})
+    spent = cost.read(proc)
+    probe = status.daemon.probe if status.daemon else ProbeStatus()
+    signals = dict(probe.signals or {})
     unknown = list(_unknown(sysfs, inspected, status))
     btf = sysfs.exists("/sys/kernel/btf/vmlinux")
     return {
         "kernel": {"release": os.uname().release, "btf": btf},
         "probe": {
-            "kind": probe.get("kind"),
-            "state": probe.get("state"),
+            "kind": probe.kind,
+            "state": probe.state,
             "why": None if status.daemon else _NOT_MEASURED,
         },
         "signals": signals,
@@ -135,16 +127,13 @@ def advice_row(found: Advice, inspected: _Inspected) -> Document:
     }
 
 
-def _inspect(sysfs: Sysfs, volume: Volume, status: DaemonStatus) -> _Inspected:
+def _inspect(sysfs: Sysfs, volume: Volume, status: FreshStatus) -> _Inspected:
     state = read_state(sysfs, volume, time.monotonic_ns())
-    live = status.volumes.get(volume.name) or {}
-    facts = report.facts(sysfs, volume, state, _owned(live, state), status_from_json(live))
-    return _Inspected(volume, state, live, facts)
-
-
-def _owned(live: Mapping[str, Any], state: VolumeState) -> Mapping[str, Any]:
-    kernel = {name: {"value": value, "owner": "kernel"} for name, value in state.knobs.items()}
-    return live.get("knobs") or kernel
+    live = status.volumes.get(volume.name, VolumeStatus())
+    # Without a daemon all knobs are the kernel's.
+    owned = live.knobs or {name: KnobStatus(value) for name, value in state.knobs.items()}
+    facts = report.facts(sysfs, volume, state, owned, live)
+    return _Inspected(volume, state, live.mode, owned, facts)
 
 
 def _volume(sysfs: Sysfs, inspected: _Inspected) -> Document:
@@ -162,14 +151,13 @@ def _volume(sysfs: Sysfs, inspected: _Inspected) -> Document:
     }
 
 
-def _unknown(sysfs: Sysfs, inspected: list[_Inspected], status: DaemonStatus) -> Iterator[Document]:
+def _unknown(sysfs: Sysfs, inspected: list[_Inspected], status: FreshStatus) -> Iterator[Document]:
     """Yield volumes that cannot be inspected and files that cannot be read, with the reason."""
     seen = {each.volume.name for each in inspected}
     blocked = sysfs.dm.blocked()
     hidden = [name for name in status.volumes if name not in seen]
     for name in hidden:
-        live = status.volumes[name]
-        title = str(live.get("title") or name)
+        title = status.volumes[name].title or name
         why = _ONLY_ROOT if blocked else "it is not in sysfs"
         yield _row(name, title, f"{why}: run ebbgate doctor {title}")
     if not hidden and blocked:
@@ -201,7 +189,7 @@ def _unreadable(sysfs: Sysfs, volume: Volume) -> list[str]:
 
 
 def _missing(
-    signals: Mapping[str, str], spent: cost.Cost, status: DaemonStatus, btf: bool
+    signals: Mapping[str, str], spent: cost.Cost, status: FreshStatus, btf: bool
 ) -> Iterator[str]:
     if not btf:
         yield "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF): no probe can run"
@@ -209,12 +197,12 @@ def _missing(
         yield f"signals: {_NOT_MEASURED}; start it: systemctl start ebbgated"
     elif not signals:
         yield "signals: the probe has not reported yet which signals this kernel supports"
-    if why := status.daemon.get("device_mapper"):
-        yield remedy.device_mapper_text(why)
+    if status.daemon and status.daemon.device_mapper:
+        yield remedy.device_mapper_text(status.daemon.device_mapper)
     for name, word in signals.items():
         if word != "ok":
             yield f"{name}: {word}"
-    complaint = log_warning(status.daemon.get("history") or {})
+    complaint = log_warning(status.daemon.history.log) if status.daemon else None
     if complaint:
         yield complaint
     if spent.why:

@@ -16,12 +16,13 @@ import struct
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ebbgate import __version__
 from ebbgate.intents.connection import Connection, Submit, UserNames
 from ebbgate.intents.limits import Quotas
 from ebbgate.intents.protocol import Answer, Greeting, State, encode_answer, encode_greeting
+from ebbgate.model.status import ControlStatus
 from ebbgate.store.access import ROOT_MODE, group_id
 
 _LOG = logging.getLogger(__name__)
@@ -53,13 +54,9 @@ class ControlServer:
         """How many clients are connected."""
         return len(self._connections)
 
-    def document(self) -> dict[str, Any]:
+    def status(self) -> ControlStatus:
         """Return the state of the socket for the daemon's status."""
-        return {
-            "socket": str(self._path),
-            "problem": self.problem,
-            "connections": self.open_connections,
-        }
+        return ControlStatus(str(self._path), self.problem, self.open_connections)
 
     def start(self) -> None:
         """Listen, on a running event loop; if that fails, `problem` says why."""

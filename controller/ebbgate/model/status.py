@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The status of a volume, which the daemon records once a second and everybody else reads. Pure.
+"""The status of volumes and daemon, which the daemon records once a second. Pure.
 
-Times are ns of CLOCK_MONOTONIC unless the name says `unix`. None: not known. Every field has a
-default, because a daemon of another version may not have sent it.
+Times are ns of CLOCK_MONOTONIC unless the name says `unix`. None: not known, never zero. How a
+status of another version is read: `status_json`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from ebbgate.model.decision import Condition, GateKind
 from ebbgate.model.frame import Rates, Regime
 from ebbgate.model.records import Direction
-from ebbgate.model.volume import Mode
+from ebbgate.model.volume import Kind, Mode
 from ebbgate.units import NS_PER_S
 
 DAEMON: Final = ""
@@ -28,10 +28,10 @@ class GateStatus:
     """The gate as it was last requested; `state`: the phase of idle_destage."""
 
     kind: GateKind
-    rate_bytes_per_s: int = 0
-    depth_ios: int = 0
+    rate_bytes_per_s: int | None = None
+    depth_ios: int | None = None
     state: str = "unknown"
-    since_ns: int = 0
+    since_ns: int | None = None
     reason: str = ""
 
 
@@ -39,10 +39,10 @@ class GateStatus:
 class PathStatus:
     """User requests that took one path (hit, miss, ...) within the last second."""
 
-    op: str = ""
-    path: str = ""
-    ios: int = 0
-    bytes: int = 0
+    op: str
+    path: str
+    ios: int
+    bytes: int
     p50_ns: int | None = None
     p99_ns: int | None = None
 
@@ -60,7 +60,7 @@ class KnobStatus:
 class ProposalStatus:
     """What one strategy proposes; `wins`: the settings that it decides."""
 
-    strategy: str = ""
+    strategy: str
     reason: str = ""
     unsupported: str = ""
     wins: tuple[str, ...] = ()
@@ -71,22 +71,22 @@ class ProposalStatus:
 class CleaningStatus:
     """A cleaning under way; `eta_s`: None until anything was written back."""
 
-    who: str = ""
-    since_ns: int = 0
-    until_ns: int = 0
+    who: str
+    since_ns: int
+    until_ns: int
     began_with_bytes: int | None = None
     eta_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OverrideStatus:
-    """An override in force; without an end both times are None."""
+    """An override in force; without an end, `until_unix_ns` and `left_ns` are None."""
 
-    kind: str = ""
+    kind: str
     knob: str | None = None
     value: str | None = None
     who: str = ""
-    since_unix_ns: int = 0
+    since_unix_ns: int | None = None
     until_unix_ns: int | None = None
     left_ns: int | None = None
 
@@ -95,42 +95,55 @@ class OverrideStatus:
 class KernelSleepStatus:
     """A sleep of the kernel's writeback thread that no knob ends; `text` explains it."""
 
-    left_s: float = 0.0
-    text: str = ""
+    left_s: float
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class KnobChanges:
     """How often an actor has changed a knob."""
 
-    knob: str = ""
-    actor: str = ""
-    count: int = 0
+    knob: str
+    actor: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
 class FlowTotals:
-    """Bytes of one kind of request; the latency only of user requests by path."""
+    """Requests of one kind and their bytes."""
 
-    bytes: int | None = None
+    ios: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimedFlowTotals:
+    """The same with latencies, in the buckets of `signals.histogram.coarse_latency`."""
+
+    ios: int
+    bytes: int
     latency_counts: tuple[int, ...] = ()
     latency_sum_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeTotals:
-    """What readers use of the totals, which `signals.totals.totals_to_json` writes."""
+    """What was counted since the daemon follows the volume, which is since `since_unix_ns`.
 
-    paths: Mapping[str, FlowTotals] = field(default_factory=dict)
-    bypass: Mapping[str, FlowTotals] = field(default_factory=dict)
-    run_bytes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    gap_counts: tuple[int, ...] = ()
+    The first eight: by the probe, None before its first record. `paths`: by names like `read hit`.
+    """
+
+    arrivals: Mapping[str, FlowTotals] | None = None
+    paths: Mapping[str, TimedFlowTotals] | None = None
+    bypass: Mapping[str, FlowTotals] | None = None
+    run_bytes: Mapping[str, tuple[int, ...]] | None = None
+    gap_counts: tuple[int, ...] | None = None
     gap_sum_ns: int | None = None
-    destage: FlowTotals = field(default_factory=FlowTotals)
-    lost: Mapping[str, int] = field(default_factory=dict)
+    destage: FlowTotals | None = None
+    lost: Mapping[str, int] | None = None
     since_unix_ns: int | None = None
     decisions: int | None = None
-    rollbacks: Mapping[str, int] = field(default_factory=dict)
+    rollbacks: Mapping[str, int] = field(default_factory=dict, metadata={"json_0_1": "guard_trips"})
     knob_changes: tuple[KnobChanges, ...] = ()
 
 
@@ -140,18 +153,17 @@ class VolumeStatus:
 
     `frozen`: every knob stays where it is. `summary`: what ebbgate does now, and why, in one
     sentence. `dirty_floor_bytes`: with less dirty data no gap is used. `paths`, `bypass_bytes`: of
-    the last second. `gap_counts`, `run_bytes`: histograms that decay. `totals`: what was counted
-    since the daemon follows the volume; `totals_from_json` reads it.
+    the last second. `gap_counts`, `run_bytes`: histograms that decay.
     """
 
     volume: str = ""
     title: str = ""
-    kind: str = ""
+    kind: Kind | None = None
     mode: Mode | None = None
     policy: str | None = None
     overlay: str | None = None
-    frozen: bool = False
-    at_ns: int = 0
+    frozen: bool = field(default=False, metadata={"json_0_1": "held"})
+    at_ns: int | None = None
     summary: str = field(default="", metadata={"json": "now"})
     kernel_sleep: KernelSleepStatus | None = None
     state: str | None = None
@@ -179,7 +191,99 @@ class VolumeStatus:
     knobs: Mapping[str, KnobStatus] = field(default_factory=dict)
     proposals: tuple[ProposalStatus, ...] = ()
     cleaning: CleaningStatus | None = None
-    overrides: tuple[OverrideStatus, ...] = ()
+    overrides: tuple[OverrideStatus, ...] = field(default=(), metadata={"json_0_1": "wishes"})
     missing: Mapping[str, str] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
-    totals: Mapping[str, object] = field(default_factory=dict)
+    totals: VolumeTotals = field(default_factory=VolumeTotals)
+
+
+# ---- the daemon's own ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """`signals`: each `ok` or what is missing. `complaints`: what it lost or refused, by kind."""
+
+    kind: str | None = None
+    state: str | None = None
+    restarts: int | None = None
+    signals: Mapping[str, str] | None = None
+    bad_lines: int | None = None
+    complaints: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFilesStatus:
+    """The administrator's policies. `kept`: whether valid ones stay in force despite `problems`."""
+
+    folder: str | None = None
+    names: tuple[str, ...] | None = None
+    problems: tuple[str, ...] | None = None
+    kept: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutageStatus:
+    """The last time the history could not be written; `until_unix_ns`: None while it lasts."""
+
+    since_unix_ns: int | None = None
+    until_unix_ns: int | None = None
+    why: str | None = None
+    dropped: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """The log of the history; `held_*`: since when and by whom it is kept from shrinking."""
+
+    bytes: int | None = None
+    held_since_unix_ns: int | None = None
+    held_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStatus:
+    """Whether the history can be written. `dropped`: records lost so far."""
+
+    written: bool | None = None
+    dropped: int | None = None
+    trouble: OutageStatus | None = None
+    log: LogStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControlStatus:
+    """The control socket. `problem`: why it does not listen, or empty."""
+
+    socket: str | None = None
+    problem: str | None = None
+    connections: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSilenceStatus:
+    """The longest silences of the event loop: since the last status, and since the start."""
+
+    last_ns: int | None = None
+    max_ns: int | None = None
+    max_unix_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStatus:
+    """The daemon's own status.
+
+    `intents_error`: why requests are refused or not saved, or empty. `device_mapper`: why it cannot
+    be queried; None if it can.
+    """
+
+    pid: int | None = None
+    version: str | None = None
+    boot_id: str | None = None
+    started_unix_ns: int | None = None
+    tick_ns: int | None = None
+    history: HistoryStatus = field(default_factory=HistoryStatus)
+    intents_error: str | None = None
+    control: ControlStatus | None = None
+    loop_silence: LoopSilenceStatus | None = None
+    device_mapper: str | None = None
+    policies: PolicyFilesStatus = field(default_factory=PolicyFilesStatus)
+    probe: ProbeStatus = field(default_factory=ProbeStatus)

@@ -1,60 +1,73 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A volume's status to JSON and back. Pure.
+"""The status of volumes and daemon to JSON and back. Pure.
 
 Reading is tolerant: a key that is missing or has another type, as another version may have sent
-it, leaves the field at its default.
+it, leaves the field at its default. An object without a field that has no default is unreadable.
 """
 
 from __future__ import annotations
 
+import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Union, get_args, get_origin, get_type_hints
+from typing import Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from ebbgate.model.status import VolumeStatus, VolumeTotals
+from ebbgate.model.status import DaemonStatus, VolumeStatus
 
 _Decode = Callable[[object], object]
+_S = TypeVar("_S")
+_PLAIN: Final = frozenset({int, float, bool, str, type(None)})
 
 
-def status_to_json(status: VolumeStatus) -> dict[str, object]:
+def status_to_json(status: VolumeStatus | DaemonStatus) -> dict[str, object]:
     """Return the status as a JSON object."""
-    return {key: _encoded(getattr(status, name)) for name, key in _keys(VolumeStatus)}
-
-
-def status_from_json(document: Mapping[str, object]) -> VolumeStatus:
-    """Return the status that a JSON object holds; what cannot be read has its default."""
-    found = _decoder(VolumeStatus)(document)
-    assert isinstance(found, VolumeStatus)
+    found = _encoded(status)
+    assert isinstance(found, dict)
     return found
 
 
-def totals_from_json(totals: Mapping[str, object]) -> VolumeTotals:
-    """Return the totals that a JSON object holds; what cannot be read has its default."""
-    found = _decoder(VolumeTotals)(totals)
-    assert isinstance(found, VolumeTotals)
+def status_from_text(cls: type[_S], text: str) -> _S:
+    """Return the status in a JSON text; all defaults if it is no JSON object."""
+    try:
+        return status_from_json(cls, json.loads(text))
+    except (ValueError, RecursionError):
+        return cls()
+
+
+def status_from_json(cls: type[_S], document: object) -> _S:
+    """Return the status in a JSON object. Raises ValueError if it is no object."""
+    # mypy does not know that every class is hashable.
+    found = _decoder(cast("Hashable", cls))(document)
+    assert isinstance(found, cls)
     return found
 
 
 def _encoded(value: object) -> object:
+    cls: type[object] = type(value)
+    if cls in _PLAIN:
+        return value
     if isinstance(value, str):
         return str(value)
     if isinstance(value, tuple):
-        return [_encoded(each) for each in value]
+        return [each if type(each) in _PLAIN else _encoded(each) for each in value]
     if isinstance(value, Mapping):
         return {str(key): _encoded(each) for key, each in value.items()}
-    cls: type[object] = type(value)
-    if is_dataclass(cls):
-        return {key: _encoded(getattr(value, name)) for name, key in _keys(cls)}
-    return value
+    if not is_dataclass(cls):
+        raise TypeError(f"{cls.__name__} is no part of a status")
+    return {key: _encoded(getattr(value, name)) for name, key, _ in _keys(cls)}
 
 
 @cache
-def _keys(cls: type) -> tuple[tuple[str, str], ...]:
-    """Each field of a dataclass with its key in JSON."""
-    return tuple((each.name, each.metadata.get("json", each.name)) for each in fields(cls))
+def _keys(cls: type) -> tuple[tuple[str, str, str], ...]:
+    """Each field of a dataclass with its key in JSON, and its key in that of version 0.1."""
+    found = []
+    for each in fields(cls):
+        key = each.metadata.get("json", each.name)
+        found.append((each.name, key, each.metadata.get("json_0_1", key)))
+    return tuple(found)
 
 
 @cache
@@ -69,8 +82,6 @@ def _decoder(kind: type) -> _Decode:
         return _mapping(_decoder(args[0]), _decoder(args[1]))
     if is_dataclass(kind):
         return _object(kind)
-    if kind is object:
-        return lambda value: value
     if issubclass(kind, StrEnum):
         return kind
     return _scalar(kind)
@@ -78,7 +89,7 @@ def _decoder(kind: type) -> _Decode:
 
 def _object(cls: type) -> _Decode:
     hints = get_type_hints(cls)
-    known = [(name, key, _decoder(hints[name])) for name, key in _keys(cls)]
+    known = [(name, key, old, _decoder(hints[name])) for name, key, old in _keys(cls)]
     required = {
         each.name
         for each in fields(cls)
@@ -89,9 +100,9 @@ def _object(cls: type) -> _Decode:
         if not isinstance(value, Mapping):
             raise ValueError
         found = {}
-        for name, key, decoder in known:
+        for name, key, old, decoder in known:
             try:
-                found[name] = decoder(value[key])
+                found[name] = decoder(value[key if key in value else old])
             except (KeyError, ValueError):
                 continue
         if not required <= found.keys():

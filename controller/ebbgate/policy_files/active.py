@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
 from ebbgate.errors import EbbgateError
+from ebbgate.model.status import PolicyFilesStatus
 from ebbgate.model.volume import Volume
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.choose import LocalTime, choose, entry_at
@@ -41,15 +41,6 @@ class FolderContent:
     fingerprint: Fingerprint | None
     documents: tuple[PolicyDocument, ...]
     problems: tuple[str, ...]
-
-
-class PoliciesStatus(TypedDict):
-    """The policies in the daemon's status. `kept`: all files were valid once."""
-
-    folder: str
-    names: list[str]
-    problems: list[str]
-    kept: bool
 
 
 class ActivePolicies:
@@ -128,14 +119,10 @@ class ActivePolicies:
         entry = entry_at(self._document(volume), self._now())
         return self.generation, None if entry is None else entry.name
 
-    def status_document(self) -> PoliciesStatus:
+    def status(self) -> PolicyFilesStatus:
         """Return the policies for the daemon's status."""
-        return {
-            "folder": str(self._folder),
-            "names": [document.name for document in self._documents],
-            "problems": list(self.problems),
-            "kept": self._loaded,
-        }
+        names = tuple(document.name for document in self._documents)
+        return PolicyFilesStatus(str(self._folder), names, self.problems, self._loaded)
 
     def _document(self, volume: Volume) -> PolicyDocument:
         if self._loaded:

@@ -12,10 +12,10 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.model.records import Edge, Hello, QueueSample, Record
+from ebbgate.model.status import ProbeStatus
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.dm_status import table_mode
 from ebbgate.probes.protocol import BadRecord, parse_line
@@ -54,16 +54,16 @@ class ProbeHealth:
     bad_lines: int = 0
     complaints: dict[str, str] = field(default_factory=dict)
 
-    def document(self) -> dict[str, Any]:
+    def status(self) -> ProbeStatus:
         """Return it as in the daemon's status."""
-        return {
-            "kind": self.hello.probe if self.hello else "ebpf",
-            "state": self.state,
-            "restarts": self.restarts,
-            "signals": dict(self.hello.signals) if self.hello else {},
-            "bad_lines": self.bad_lines,
-            "complaints": self.complaints,
-        }
+        return ProbeStatus(
+            kind=self.hello.probe if self.hello else "ebpf",
+            state=self.state,
+            restarts=self.restarts,
+            signals=self.hello.signals if self.hello else {},
+            bad_lines=self.bad_lines,
+            complaints=dict(self.complaints),
+        )
 
 
 def track_command(volume: Volume) -> str:

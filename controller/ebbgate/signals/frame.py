@@ -90,8 +90,7 @@ def totals(state: FrameState) -> Counts | None:
     if not state.ticks:
         return state.before
     now = tick_counts(state.ticks[-1])
-    found: Counts = now if state.before is None else add_counts(state.before, now)
-    return found
+    return now if state.before is None else add_counts(state.before, now)
 
 
 def reset_counters(state: FrameState) -> FrameState:

@@ -8,18 +8,17 @@ no total falls while one daemon follows the volume, which is since `since_unix_n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Final
+from typing import Final, TypeVar
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Direction, Tick, TimedFlow
+from ebbgate.model.status import FlowTotals, KnobChanges, TimedFlowTotals, VolumeTotals
 from ebbgate.signals.histogram import add, coarse_latency, latency_sum_ns
 
-Count = int | list[int] | dict[str, "Count"]
-Counts = dict[str, Count]
-"""Numbers, histograms as lists, and more of the same by name: what `plus` adds."""
+_T = TypeVar("_T")
 Changes = Mapping[tuple[str, str], int]
 """The number of writes, by knob and actor."""
 
@@ -28,6 +27,20 @@ MANUAL: Final = "manual"
 OTHERS: Final = "other"
 """Stands for all actors beyond `_PAIRS_MAX` pairs: the labels of a metric must stay few."""
 _PAIRS_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What probes have counted; the fields are those of `VolumeTotals`."""
+
+    arrivals: Mapping[str, FlowTotals]
+    paths: Mapping[str, TimedFlowTotals]
+    bypass: Mapping[str, FlowTotals]
+    run_bytes: Mapping[str, tuple[int, ...]]
+    gap_counts: tuple[int, ...]
+    gap_sum_ns: int
+    destage: FlowTotals
+    lost: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +61,22 @@ class Totals:
 
 def tick_counts(tick: Tick) -> Counts:
     """Return what a probe has counted so far, with latencies in buckets of `coarse_latency`."""
-    return {
-        "arrivals": {_word(d): {"ios": a.ios, "bytes": a.bytes} for d, a in tick.arrivals.items()},
-        "paths": {_path(*way): _flow(flow) for way, flow in tick.paths.items()},
-        "bypass": {why: {"ios": f.ios, "bytes": f.bytes} for why, f in tick.bypass.items()},
-        "run_bytes": {_word(d): list(runs) for d, runs in tick.run_bytes.items()},
-        "gap_counts": list(tick.gap_counts),
-        "gap_sum_ns": sum(tick.gap_sums_ns),
-        "destage": {"ios": tick.destage_done.ios, "bytes": tick.destage_done.bytes},
-        "lost": dict(tick.lost),
-    }
+    return Counts(
+        arrivals={_word(d): FlowTotals(a.ios, a.bytes) for d, a in tick.arrivals.items()},
+        paths={_path(*way): _timed(flow) for way, flow in tick.paths.items()},
+        bypass={why: FlowTotals(f.ios, f.bytes) for why, f in tick.bypass.items()},
+        run_bytes={_word(d): tuple(runs) for d, runs in tick.run_bytes.items()},
+        gap_counts=tuple(tick.gap_counts),
+        gap_sum_ns=sum(tick.gap_sums_ns),
+        destage=FlowTotals(tick.destage_done.ios, tick.destage_done.bytes),
+        lost=dict(tick.lost),
+    )
 
 
-def _flow(flow: TimedFlow) -> Counts:
+def _timed(flow: TimedFlow) -> TimedFlowTotals:
     latency = flow.latency
-    return {
-        "ios": flow.ios,
-        "bytes": flow.bytes,
-        "latency_counts": coarse_latency(latency) if latency else [],
-        "latency_sum_ns": latency_sum_ns(latency),
-    }
+    counts = tuple(coarse_latency(latency)) if latency else ()
+    return TimedFlowTotals(flow.ios, flow.bytes, counts, latency_sum_ns(latency))
 
 
 # str() of an enumeration's member is slow, and this runs every second.
@@ -83,16 +92,40 @@ def _path(direction: Direction, path: str) -> str:
 
 def add_counts(one: Counts, other: Counts) -> Counts:
     """Return the sum of both counts; what only one of them has is kept."""
-    return {**one, **other, **{key: _plus(one[key], other[key]) for key in one if key in other}}
+    return Counts(
+        arrivals=_by_name(_flows, one.arrivals, other.arrivals),
+        paths=_by_name(_timed_flows, one.paths, other.paths),
+        bypass=_by_name(_flows, one.bypass, other.bypass),
+        run_bytes=_by_name(_histograms, one.run_bytes, other.run_bytes),
+        gap_counts=_histograms(one.gap_counts, other.gap_counts),
+        gap_sum_ns=one.gap_sum_ns + other.gap_sum_ns,
+        destage=_flows(one.destage, other.destage),
+        lost=_by_name(int.__add__, one.lost, other.lost),
+    )
 
 
-def _plus(one: Count, other: Count) -> Count:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return add_counts(one, other)
-    if isinstance(one, list) and isinstance(other, list):
-        return add(one, other)
-    assert isinstance(one, int) and isinstance(other, int)
-    return one + other
+def _by_name(
+    plus: Callable[[_T, _T], _T], one: Mapping[str, _T], other: Mapping[str, _T]
+) -> dict[str, _T]:
+    both = {name: plus(one[name], other[name]) for name in one if name in other}
+    return {**one, **other, **both}
+
+
+def _flows(one: FlowTotals, other: FlowTotals) -> FlowTotals:
+    return FlowTotals(one.ios + other.ios, one.bytes + other.bytes)
+
+
+def _timed_flows(one: TimedFlowTotals, other: TimedFlowTotals) -> TimedFlowTotals:
+    return TimedFlowTotals(
+        one.ios + other.ios,
+        one.bytes + other.bytes,
+        _histograms(one.latency_counts, other.latency_counts),
+        (one.latency_sum_ns or 0) + (other.latency_sum_ns or 0),
+    )
+
+
+def _histograms(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(add(one, other))
 
 
 def add_changes(changes: Changes, outcomes: Iterable[Outcome]) -> Changes:
@@ -114,21 +147,15 @@ def add_pairs(changes: Changes, pairs: Iterable[tuple[str, str]]) -> Changes:
     return found
 
 
-def totals_to_json(totals: Totals) -> dict[str, object]:
-    """Return the totals as JSON; what the probe counts is None before its first record."""
-    found: dict[str, object] = dict.fromkeys(_COUNTED)
-    found |= totals.counts or {}
-    found["since_unix_ns"] = totals.since_unix_ns
-    found["decisions"] = totals.decisions
-    found["rollbacks"] = dict(totals.rollbacks)
-    found["knob_changes"] = [
-        {"knob": knob, "actor": actor, "count": count}
-        for (knob, actor), count in sorted(totals.changes.items())
-    ]
-    return found
-
-
-_COUNTED: Final = (
-    *("arrivals", "paths", "bypass", "run_bytes"),
-    *("gap_counts", "gap_sum_ns", "destage", "lost"),
-)
+def volume_totals(totals: Totals) -> VolumeTotals:
+    """Return the totals as they are in the volume's status."""
+    own = VolumeTotals(
+        since_unix_ns=totals.since_unix_ns,
+        decisions=totals.decisions,
+        rollbacks=totals.rollbacks,
+        knob_changes=tuple(KnobChanges(*pair, n) for pair, n in sorted(totals.changes.items())),
+    )
+    counts = totals.counts
+    if counts is None:
+        return own
+    return replace(own, **{each.name: getattr(counts, each.name) for each in fields(counts)})

@@ -7,11 +7,11 @@ Any thread may call it; a lock admits one at a time. Nothing else writes the his
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame, Rates
@@ -188,7 +188,7 @@ class Store:
             return maintenance.step(self._connection, wall_ns, mono_ns)
 
     # ---- status ---------------------------------------------------------------------------------
-    def set_live(self, volume: str, document: dict[str, Any], wall_ns: int) -> None:
+    def set_live(self, volume: str, document: Mapping[str, object], wall_ns: int) -> None:
         """Set the status document of a volume; the empty name is the daemon itself."""
         with self._write() as open_:
             open_.execute(_SET_LIVE, (volume, wall_ns, to_json(document)))

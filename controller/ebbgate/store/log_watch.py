@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.errors import Unavailable
+from ebbgate.model.status import LogStatus
 from ebbgate.store.db import Store
 from ebbgate.store.limits import LOG_BYTES_HELD, HistoryLimits
 from ebbgate.units import NS_PER_S, format_bytes, format_ns
@@ -101,15 +102,12 @@ class LogWatch:
             "end that program",
         )
 
-    def document(self) -> dict[str, Any]:
-        """Return the document; `held_since_unix_ns`: None unless it matters."""
+    def status(self) -> LogStatus:
+        """Return what the daemon's status says; `held_since_unix_ns`: None unless it matters."""
         matters = self._since is not None and (self._warned or self.room is not LogRoom.ALL)
-        since = self._since if matters else None
-        return {
-            "bytes": self.log_bytes,
-            "held_since_unix_ns": None if since is None else since[0],
-            "held_by": self.held_by if since else None,
-        }
+        if self._since is None or not matters:
+            return LogStatus(self.log_bytes)
+        return LogStatus(self.log_bytes, self._since[0], self.held_by)
 
     def _room(self, total_bytes: int) -> LogRoom:
         if total_bytes < self.limits.sampling_bytes:

@@ -10,7 +10,6 @@ from ebbgate.store.documents import Document
 
 _OLD_STRATEGIES: Final = {"override": "wish", "rollback_guard": "no_regret"}
 _STRATEGIES: Final = {old: new for new, old in _OLD_STRATEGIES.items()}
-_KEYS: Final = {"wishes": "overrides", "held": "frozen", "guard_trips": "rollbacks"}
 
 
 def strategy_name(name: str) -> str:
@@ -21,14 +20,6 @@ def strategy_name(name: str) -> str:
 def old_strategy_name(name: str | None) -> str | None:
     """Return the former name of a strategy; the same name if it has none."""
     return name if name is None else _OLD_STRATEGIES.get(name, name)
-
-
-def current_status(document: Mapping[str, Any]) -> Document:
-    """Return a status with today's keys."""
-    found = {_KEYS.get(key, key): value for key, value in document.items()}
-    if isinstance(totals := found.get("totals"), Mapping):
-        found["totals"] = {_KEYS.get(key, key): value for key, value in totals.items()}
-    return found
 
 
 def current_row(row: Mapping[str, Any]) -> Document:

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from ebbgate.errors import Unavailable
 from ebbgate.model.records import Direction, Edge, EdgeKind
+from ebbgate.model.status import DAEMON, STATUS_STALE_NS, DaemonStatus, VolumeStatus
+from ebbgate.model.status_json import status_from_text
 from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
-from ebbgate.store.old_names import current_row, current_status
+from ebbgate.store.old_names import current_row
 from ebbgate.store.queries_latency import LatencyGrid, latency_grid
 from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns
 from ebbgate.store.schema import HISTORY
 from ebbgate.units import MINUTE_NS
 
+_S = TypeVar("_S")
 EDGES_MAX: Final = 20_000
 """Of a window, the newest: about one a second over the six hours for which edges are kept."""
 _EDGES: Final = f"""
@@ -50,18 +53,37 @@ class KnobWrite:
     old: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
-    """The newest status document of a volume (or, under the empty name, of the daemon)."""
+class LiveRow(NamedTuple):
+    """The newest status of a volume (or, under the empty name, of the daemon), not parsed."""
 
     volume: str
     at_unix_ns: int
-    document: Document
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimedStatus(Generic[_S]):
+    """A status, and when the daemon wrote it."""
+
+    at_unix_ns: int
+    status: _S
 
     @classmethod
-    def read(cls, volume: str, at_unix_ns: int, text: str) -> Self:
-        """Parse a recorded document."""
-        return cls(volume, at_unix_ns, current_status(json.loads(text)))
+    def read(cls, status: type[_S], row: LiveRow) -> Self:
+        """Parse a row; what another version wrote is read as far as possible."""
+        return cls(row.at_unix_ns, status_from_text(status, row.text))
+
+    def fresh(self, now_unix_ns: int) -> bool:
+        """Whether the daemon wrote it within the last seconds, as it does while it runs."""
+        return now_unix_ns - self.at_unix_ns <= STATUS_STALE_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """The newest statuses of the daemon, None if it never wrote one, and of volumes by name."""
+
+    daemon: TimedStatus[DaemonStatus] | None = None
+    volumes: Mapping[str, TimedStatus[VolumeStatus]] = field(default_factory=dict)
 
 
 class HistoryReader:
@@ -83,10 +105,19 @@ class HistoryReader:
 class History(HistoryReader):
     """Its queries for the command line, and a base for those of the web."""
 
-    def live(self) -> dict[str, Live]:
-        """Return all status documents by volume."""
+    def live_rows(self) -> list[LiveRow]:
+        """Return all statuses, not parsed."""
         rows = self._connection.execute("SELECT volume, at_unix_ns, document FROM live")
-        return {row["volume"]: Live.read(*row) for row in rows}
+        return [LiveRow(*row) for row in rows]
+
+    def statuses(self) -> Statuses:
+        """Return all statuses."""
+        rows = {row.volume: row for row in self.live_rows()}
+        daemon = rows.pop(DAEMON, None)
+        return Statuses(
+            daemon and TimedStatus.read(DaemonStatus, daemon),
+            {name: TimedStatus.read(VolumeStatus, row) for name, row in rows.items()},
+        )
 
     def decisions(self, volume: str | None, limit: int) -> list[Document]:
         """Return the newest decisions first, of one volume or of all."""
@@ -103,6 +134,18 @@ class History(HistoryReader):
             }
             for row in rows
         ]
+
+    def actions(
+        self, volume: str | None, limit: int, decision_id: int | None = None
+    ) -> list[Document]:
+        """Return the newest knob writes first; of one decision where `decision_id` is given."""
+        rows = self._connection.execute(
+            """SELECT * FROM actions
+               WHERE (?1 IS NULL OR volume = ?1) AND (?3 IS NULL OR decision_id = ?3)
+               ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
+            (volume, limit, decision_id),
+        )
+        return [current_row(row) for row in rows]
 
     def samples(
         self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int

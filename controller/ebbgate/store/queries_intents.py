@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import Unavailable
-from ebbgate.store.connection import NothingRecorded
+from ebbgate.store.connection import NothingRecorded, identity_of
 from ebbgate.store.intent_rows import IntentRow, read
 from ebbgate.store.queries import HistoryReader
 
@@ -28,6 +28,10 @@ _LAST: Final = """
 
 class IntentHistory(HistoryReader):
     """The history's requests, open for one answer. One thread only."""
+
+    def identity(self) -> int:
+        """Return the number that identifies this file; a new history has another one."""
+        return identity_of(self._connection)
 
     def newest(self, limit: int, before_id: int = (1 << 63) - 1) -> list[IntentRow]:
         """Return requests, the newest first."""

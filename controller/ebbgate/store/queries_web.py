@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from ebbgate.store import samples
 from ebbgate.store.connection import identity_of, open_reader
@@ -72,14 +72,6 @@ class DecisionFilter:
     limit: int = 100
 
 
-class LiveRow(NamedTuple):
-    """The newest status document of a volume, not parsed."""
-
-    volume: str
-    at_unix_ns: int
-    text: str
-
-
 class WebHistory(History):
     """The history, open for one answer. One thread only."""
 
@@ -116,11 +108,6 @@ class WebHistory(History):
         for row in self.rows(volume, end_ns, until_unix_ns, finer_ns):
             rest[bucket_ns(row["at_unix_ns"], span_ns)].append(row)
         return found + [merge(rows, at_ns, span_ns) for at_ns, rows in sorted(rest.items())]
-
-    def live_rows(self) -> list[LiveRow]:
-        """Return every status document, not parsed."""
-        rows = self._connection.execute("SELECT volume, at_unix_ns, document FROM live")
-        return [LiveRow(*row) for row in rows]
 
     def hit_ratio(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> float | None:
         """Return the share of reads with all data in the cache; None without reads.

@@ -18,11 +18,12 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 from ebbgate.model.decision import Action, Decision, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
+from ebbgate.model.status import DaemonStatus, HistoryStatus, VolumeStatus
+from ebbgate.model.status_json import status_to_json
 from ebbgate.store.connection_manager import STORE_ERRORS, ConnectionManager
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
@@ -45,8 +46,8 @@ _DECISIONS_KEPT = 32
 _STATUS_NS = 2 * NS_PER_S
 """How often status is written while nothing else can be; readers call it stale after 5 s."""
 _NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
-_Live = tuple[int, dict[str, Any], int]
-"""Sequence number, document, and time (Unix ns)."""
+_Live = tuple[int, VolumeStatus | DaemonStatus, int]
+"""Sequence number, status, and time (Unix ns)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,17 @@ class Recorder:
         """The kernel's id of the thread that writes."""
         return self._thread.native_id or 0
 
-    def health(self) -> dict[str, Any]:
+    @property
+    def dropped(self) -> int:
+        """Records dropped because too many were waiting to be written."""
+        return self._health.dropped
+
+    def health(self) -> HistoryStatus:
         """Return whether the history is written, its last outage, and its log."""
         since_ns = self._writing_since_ns
         if since_ns is not None and time.monotonic_ns() - since_ns > _HANGS_NS:
             self._report_failure(_NO_ANSWER)
-        return {**self._health.document(), "log": self._connections.log.document()}
+        return self._health.status(self._connections.log.status())
 
     # ---- from the loop -------------------------------------------------------------------------
     def decision(self, decision: Decision, number: int) -> None:
@@ -110,10 +116,11 @@ class Recorder:
                 lambda store: store.add_outcomes(kept, self._decision_id(action), now, latency_ns)
             )
 
-    def live(self, volume: str, document: dict[str, Any]) -> None:
-        """Set the newest status document of a volume; written at the next flush."""
-        self._live[volume] = (next(self._order), document, time.time_ns())
-        self._modes[volume] = "hold" if document.get("frozen") else document.get("mode")
+    def live(self, volume: str, status: VolumeStatus | DaemonStatus) -> None:
+        """Set the newest status of a volume (or `DAEMON`); written at the next flush."""
+        self._live[volume] = (next(self._order), status, time.time_ns())
+        if isinstance(status, VolumeStatus):
+            self._modes[volume] = "hold" if status.frozen else status.mode
 
     def drop_live(self, volume: str) -> None:
         """Drop the status of a volume that is gone."""
@@ -276,10 +283,10 @@ class Recorder:
             raise
 
     def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
-        """Yield tasks for the newest documents, except those of volumes that are gone."""
-        for volume, (order, document, wall_ns) in live.items():
+        """Yield tasks for the newest statuses, except those of volumes that are gone."""
+        for volume, (order, status, wall_ns) in live.items():
             if order > self._gone.get(volume, -1):
-                yield partial(Store.set_live, volume=volume, document=document, wall_ns=wall_ns)
+                yield partial(_set_live, volume=volume, status=status, wall_ns=wall_ns)
 
     def _flush_and_maintain(self) -> None:
         try:
@@ -309,3 +316,7 @@ class Recorder:
             lasted = format_ns(over[0])
             text = "the history is written again after %s; %d records of that time are lost"
             _LOG.warning(text, lasted, over[1])
+
+
+def _set_live(store: Store, volume: str, status: VolumeStatus | DaemonStatus, wall_ns: int) -> None:
+    store.set_live(volume, status_to_json(status), wall_ns)

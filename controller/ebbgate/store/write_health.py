@@ -3,21 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
+from ebbgate.model.status import HistoryStatus, LogStatus, OutageStatus
 from ebbgate.units import format_bytes
-
-Document = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Outage:
-    since_unix_ns: int
-    why: str
-    until_unix_ns: int | None = None
-    dropped: int = 0
 
 
 class WriteHealth:
@@ -25,7 +14,7 @@ class WriteHealth:
 
     def __init__(self) -> None:
         self.dropped = 0
-        self._last: _Outage | None = None
+        self._last: OutageStatus | None = None
         self._before = 0
 
     @property
@@ -37,7 +26,7 @@ class WriteHealth:
         """Note that it could not be written; return True at the start of an outage."""
         if not self.written:
             return False
-        self._last = _Outage(wall_ns, why)
+        self._last = OutageStatus(wall_ns, None, why)
         self._before = self.dropped
         return True
 
@@ -47,30 +36,20 @@ class WriteHealth:
         if last is None or last.until_unix_ns is not None:
             return None
         lost = self.dropped - self._before
-        self._last = _Outage(last.since_unix_ns, last.why, wall_ns, lost)
-        return max(0, wall_ns - last.since_unix_ns), lost
+        self._last = replace(last, until_unix_ns=wall_ns, dropped=lost)
+        return max(0, wall_ns - (last.since_unix_ns or wall_ns)), lost
 
-    def document(self) -> Document:
-        """Return the document; `trouble`: the last outage, None without one."""
+    def status(self, log: LogStatus) -> HistoryStatus:
+        """Return what the daemon's status says; `trouble`: the last outage, None without one."""
         last = self._last
-        trouble: Document | None = None
-        if last is not None:
-            ongoing = last.until_unix_ns is None
-            trouble = {
-                "since_unix_ns": last.since_unix_ns,
-                "until_unix_ns": last.until_unix_ns,
-                "why": last.why,
-                "dropped": self.dropped - self._before if ongoing else last.dropped,
-            }
-        return {"written": self.written, "dropped": self.dropped, "trouble": trouble}
+        if last is not None and last.until_unix_ns is None:
+            last = replace(last, dropped=self.dropped - self._before)
+        return HistoryStatus(self.written, self.dropped, last, log)
 
 
-def log_warning(history: Mapping[str, Any]) -> str | None:
-    """Return a warning about the log of the history, from the daemon's document; or None."""
-    log = history.get("log") or {}
-    if log.get("held_since_unix_ns") is None:
+def log_warning(log: LogStatus | None) -> str | None:
+    """Return a warning if a reader keeps the log of the history from shrinking; else None."""
+    if log is None or log.held_since_unix_ns is None:
         return None
-    return (
-        f"{log.get('held_by')} keeps reading the history: its log has grown to"
-        f" {format_bytes(log.get('bytes') or 0)}. End that program"
-    )
+    size = "an unknown size" if log.bytes is None else format_bytes(log.bytes)
+    return f"{log.held_by} keeps reading the history: its log has grown to {size}. End that program"

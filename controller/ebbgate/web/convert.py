@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -13,22 +14,16 @@ from ebbgate import __version__
 from ebbgate.doctor import remedy
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import may_be_set
-from ebbgate.model.status import STATUS_STALE_NS
+from ebbgate.model.status import DaemonStatus, VolumeStatus
+from ebbgate.model.status_json import status_to_json
 from ebbgate.policy.overrides import OVERRIDE
-from ebbgate.store.queries import Live
+from ebbgate.store.queries import TimedStatus
 from ebbgate.store.write_health import log_warning
 from ebbgate.units import NS_PER_S
+from ebbgate.web.models import live as models
 from ebbgate.web.models.base import Model
 from ebbgate.web.models.history import Action, DecidedGate, Decision, ExplainedDecision
-from ebbgate.web.models.live import (
-    Availability,
-    DaemonHealth,
-    Health,
-    PolicyStatus,
-    ProbeStatus,
-    Proposal,
-    Volume,
-)
+from ebbgate.web.models.live import Availability, DaemonHealth, Health, Proposal, Volume
 
 M = TypeVar("M", bound=Model)
 Document = Mapping[str, Any]
@@ -36,48 +31,40 @@ HIT_WINDOW_NS: Final = 300 * NS_PER_S
 _MAY_BE_NEVER: Final = ("time_to_full_s", "time_to_clean_s")
 
 
-def volume(live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool | None) -> Volume:
-    """Return a volume. Raises ValidationError for a document of another version."""
-    document = dict(live.document)
-    never = [name for name in _MAY_BE_NEVER if document.get(name) == math.inf]
-    document |= dict.fromkeys(never)
-    known = (document.get("dirty_bytes"), document.get("room_bytes"))
-    cutoff = None if None in known else sum(each for each in known if each is not None)
-    document |= {
+def volume(
+    live: TimedStatus[VolumeStatus], hit: float | None, now_unix_ns: int, daemon_alive: bool | None
+) -> Volume:
+    """Return a volume. Raises ValidationError if another version did not write all of it."""
+    status = live.status
+    never = [name for name in _MAY_BE_NEVER if getattr(status, name) == math.inf]
+    dirty, room = status.dirty_bytes, status.room_bytes
+    found = status_to_json(status) | dict.fromkeys(never)
+    found |= {
         "at_unix_s": live.at_unix_ns / NS_PER_S,
         "never": never,
         "hit_ratio_window_s": HIT_WINDOW_NS / NS_PER_S,
-        "cutoff_dirty_bytes": cutoff,
-        "dirty_floor_bytes": document.get("dirty_floor_bytes"),
-        "knobs": _knobs(document.get("knobs")),
+        "cutoff_dirty_bytes": None if dirty is None or room is None else dirty + room,
+        "knobs": {
+            name: {**asdict(each), "settable": may_be_set(name)}
+            for name, each in status.knobs.items()
+        },
     }
-    return Volume.read(document | time_fields(live, hit, now_unix_ns, daemon_alive))
-
-
-def _knobs(knobs: Any) -> Any:
-    """Add which knobs people can set; leave a document of another version as it is."""
-    if not isinstance(knobs, dict):
-        return knobs
-    return {
-        name: {**each, "settable": may_be_set(name)} if isinstance(each, dict) else each
-        for name, each in knobs.items()
-    }
+    return Volume.read(found | time_fields(live, hit, now_unix_ns, daemon_alive))
 
 
 def time_fields(
-    live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool | None
-) -> dict[str, Any]:
+    live: TimedStatus[VolumeStatus], hit: float | None, now_unix_ns: int, daemon_alive: bool | None
+) -> dict[str, object]:
     """Return the fields of a volume that change with time alone."""
-    age_ns = now_unix_ns - live.at_unix_ns
     return {
-        "age_s": max(0.0, age_ns / NS_PER_S),
-        "stale": age_ns > STATUS_STALE_NS or daemon_alive is False,
+        "age_s": max(0.0, (now_unix_ns - live.at_unix_ns) / NS_PER_S),
+        "stale": not live.fresh(now_unix_ns) or daemon_alive is False,
         "hit_ratio": hit,
     }
 
 
 def health(
-    daemon: Live | None,
+    daemon: TimedStatus[DaemonStatus] | None,
     daemon_pid: int | None,
     alive: bool | None,
     history: Availability,
@@ -85,22 +72,22 @@ def health(
     now_unix_ns: int,
 ) -> Health:
     """Return what works. `daemon_pid`: the process behind the control socket, if known."""
-    status: Document = daemon.document if daemon else {}
+    status = daemon.status if daemon else DaemonStatus()
     age_ns = now_unix_ns - daemon.at_unix_ns if daemon else None
-    fresh = age_ns is not None and age_ns <= STATUS_STALE_NS
+    fresh = daemon is not None and daemon.fresh(now_unix_ns)
     return Health(
         now_unix_s=now_unix_ns / NS_PER_S,
         version=__version__,
         daemon=DaemonHealth(
             alive=alive,
-            pid=daemon_pid or (status.get("pid") if fresh else None),
-            version=status.get("version"),
+            pid=daemon_pid or (status.pid if fresh else None),
+            version=status.version,
             at_unix_s=daemon.at_unix_ns / NS_PER_S if daemon else None,
             age_s=None if age_ns is None else max(0.0, age_ns / NS_PER_S),
-            started_unix_s=_seconds(status.get("started_unix_ns")),
-            tick_s=_seconds(status.get("tick_ns")),
-            probe=_part(ProbeStatus, status.get("probe")),
-            policies=_part(PolicyStatus, status.get("policies")),
+            started_unix_s=_seconds(status.started_unix_ns),
+            tick_s=_seconds(status.tick_ns),
+            probe=_part(models.ProbeStatus, asdict(status.probe)),
+            policies=_part(models.PolicyStatus, asdict(status.policies)),
             errors=_errors(status, alive, fresh, _seconds(age_ns)),
         ),
         history=history,
@@ -108,26 +95,27 @@ def health(
     )
 
 
-def _errors(status: Document, alive: bool | None, fresh: bool, age_s: float | None) -> list[str]:
+def _errors(
+    status: DaemonStatus, alive: bool | None, fresh: bool, age_s: float | None
+) -> list[str]:
     found = []
     if alive is False:
         found.append("the daemon is not running: nothing is measured or tuned")
     elif alive and not fresh:
         since = "has no status yet" if age_s is None else f"its status is {age_s:.0f} s old"
         found.append(f"the daemon runs, but {since}")
-    history = status.get("history") or {}
-    if history.get("written") is False:
-        found.append(f"the history cannot be written: {(history.get('trouble') or {}).get('why')}")
-    else:
-        found += filter(None, [log_warning(history)])
-    if status.get("intents_error"):
-        found.append(f"requests are not accepted, or not saved: {status['intents_error']}")
-    if why := status.get("device_mapper"):
-        found.append(remedy.device_mapper_text(why))
-    probe = status.get("probe") or {}
-    if probe and probe.get("state") != "running":
-        found.append(f"the probe: {probe.get('state')}")
-    return [*found, *(status.get("policies") or {}).get("problems", ())]
+    trouble = status.history.trouble
+    if status.history.written is False:
+        found.append(f"the history cannot be written: {trouble.why if trouble else None}")
+    elif warning := log_warning(status.history.log):
+        found.append(warning)
+    if status.intents_error:
+        found.append(f"requests are not accepted, or not saved: {status.intents_error}")
+    if status.device_mapper:
+        found.append(remedy.device_mapper_text(status.device_mapper))
+    if status.probe.state not in (None, "running"):
+        found.append(f"the probe: {status.probe.state}")
+    return [*found, *(status.policies.problems or ())]
 
 
 def action(row: Document) -> Action:

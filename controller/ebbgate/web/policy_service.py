@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.validation import POLICY_NAME
-from ebbgate.model.volume import Kind
+from ebbgate.model.status import VolumeStatus
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
@@ -19,7 +19,7 @@ from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import check_in_folder, check_unsaved, problem_document
 from ebbgate.replay import compare, history
 from ebbgate.replay.history import Subject
-from ebbgate.store.queries import Live
+from ebbgate.store.queries import Statuses
 from ebbgate.units import HOUR_NS
 from ebbgate.web.errors import ApiError, Place
 from ebbgate.web.models.policies import (
@@ -55,7 +55,7 @@ class PolicyCatalog:
         self._folder = folder
         self._checked: _Checked | None = None
 
-    def now(self, live: Mapping[str, Live]) -> Policies:
+    def now(self, live: Statuses) -> Policies:
         """Return all policies, and why a folder or a file cannot be read."""
         why = None
         paths: list[Path] = []
@@ -70,9 +70,8 @@ class PolicyCatalog:
             files=found.files,
             shipped=found.shipped,
             effective=[
-                _effective(name, each.document, found.names)
-                for name, each in sorted(live.items())
-                if name
+                _effective(name, each.status, found.names)
+                for name, each in sorted(live.volumes.items())
             ],
         )
 
@@ -141,11 +140,10 @@ class DryRuns:
         snapshot = self._databases.snapshot()
         if snapshot.why is not None:
             raise ApiError(503, snapshot.why, "see /api/v1/health", retry_after_s=2)
-        live = snapshot.live.get(volume)
-        kind = None if live is None or not volume else live.document.get("kind")
-        if live is None or kind not in tuple(Kind):
+        live = snapshot.live.volumes.get(volume)
+        if live is None or live.status.kind is None:
             raise ApiError(404, f"the daemon does not follow {volume[:128]}", "see /api/v1/volumes")
-        return Subject(volume, str(live.document.get("title") or volume), Kind(kind))
+        return Subject(volume, live.status.title or volume, live.status.kind)
 
     def _candidate(self, text: str) -> PolicyDocument:
         checked = check_unsaved(text, _FILE, self._databases.config.policy_dir)
@@ -191,15 +189,13 @@ def _names(paths: list[Path]) -> dict[str, str]:
     return found
 
 
-def _effective(
-    volume: str, document: Mapping[str, Any], names: Mapping[str, str]
-) -> EffectivePolicy:
-    policy, title = str(document.get("policy")), str(document.get("title", volume))
+def _effective(volume: str, status: VolumeStatus, names: Mapping[str, str]) -> EffectivePolicy:
+    policy = str(status.policy)
     return EffectivePolicy(
         volume=volume,
-        title=title,
+        title=status.title or volume,
         policy=policy,
-        overlay=document.get("overlay"),
+        overlay=status.overlay,
         file=names.get(policy),
     )
 

@@ -21,9 +21,9 @@ from pydantic import ValidationError
 
 from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError, Unavailable
-from ebbgate.model.status import DAEMON, STATUS_STALE_NS
-from ebbgate.store.queries import Live
-from ebbgate.store.queries_web import LiveRow, WebHistory
+from ebbgate.model.status import DAEMON, DaemonStatus, VolumeStatus
+from ebbgate.store.queries import LiveRow, Statuses, TimedStatus
+from ebbgate.store.queries_web import WebHistory
 from ebbgate.units import NS_PER_S
 from ebbgate.web import convert
 from ebbgate.web.liveness import DaemonState, Liveness
@@ -36,11 +36,20 @@ _HITS_NS: Final = 5 * NS_PER_S
 
 
 class CachedStatus:
-    """The status of one volume as the daemon wrote it, and its JSON. Immutable."""
+    """A status as the daemon wrote it, decoded once, and its JSON. Immutable."""
 
     def __init__(self, row: LiveRow) -> None:
         self.row = row
-        self.live = Live.read(*row)
+
+    @cached_property
+    def daemon(self) -> TimedStatus[DaemonStatus]:
+        """The status of the daemon itself."""
+        return TimedStatus.read(DaemonStatus, self.row)
+
+    @cached_property
+    def volume(self) -> TimedStatus[VolumeStatus]:
+        """The status of a volume."""
+        return TimedStatus.read(VolumeStatus, self.row)
 
     @cached_property
     def steady_json(self) -> bytes | None:
@@ -48,10 +57,10 @@ class CachedStatus:
         for a document of another version.
         """
         try:
-            found = dict(vars(convert.volume(self.live, None, self.live.at_unix_ns, None)))
+            found = dict(vars(convert.volume(self.volume, None, self.row.at_unix_ns, None)))
         except ValidationError:
             return None
-        for name in convert.time_fields(self.live, None, self.live.at_unix_ns, None):
+        for name in convert.time_fields(self.volume, None, self.row.at_unix_ns, None):
             del found[name]
         return to_json(found)
 
@@ -69,7 +78,10 @@ def cached_statuses(
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state at one moment. `why`: the history cannot be read; then `statuses` is empty."""
+    """The state at one moment. `why`: the history cannot be read; then `statuses` is empty.
+
+    `statuses`: by volume; under the empty name the daemon's own.
+    """
 
     now_unix_ns: int
     statuses: Mapping[str, CachedStatus]
@@ -80,21 +92,24 @@ class Snapshot:
     @property
     def alive(self) -> bool | None:
         """Whether the daemon runs; None if unknown."""
-        status = self.live.get(DAEMON)
+        status = self.live.daemon
         if self.daemon.running is None and status is not None:
             # This process may not ask it, but it writes its own status once a second.
-            return True if self.now_unix_ns - status.at_unix_ns <= STATUS_STALE_NS else None
+            return True if status.fresh(self.now_unix_ns) else None
         return self.daemon.running
 
     @cached_property
     def content_key(self) -> object:
         """Equal for snapshots between which only time has passed."""
-        return self.alive, self.why, {name: each.at_unix_ns for name, each in self.live.items()}
+        times = {name: each.row.at_unix_ns for name, each in self.statuses.items()}
+        return self.alive, self.why, times
 
     @cached_property
-    def live(self) -> Mapping[str, Live]:
-        """The documents by volume; under the empty name the daemon's own."""
-        return {name: each.live for name, each in self.statuses.items()}
+    def live(self) -> Statuses:
+        """The statuses of daemon and volumes."""
+        own = self.statuses.get(DAEMON)
+        volumes = {name: each.volume for name, each in self.statuses.items() if name != DAEMON}
+        return Statuses(own.daemon if own else None, volumes)
 
     @cached_property
     def volumes_json(self) -> bytes:
@@ -108,7 +123,7 @@ class Snapshot:
                 unreadable.append(name)
                 continue
             hit = self.hits.get(name)
-            times = convert.time_fields(each.live, hit, self.now_unix_ns, self.alive)
+            times = convert.time_fields(each.volume, hit, self.now_unix_ns, self.alive)
             found.append(merged(to_json(times), each.steady_json))
         head = {
             "now_unix_s": self.now_unix_ns / NS_PER_S,
@@ -126,7 +141,7 @@ class Snapshot:
     def health(self) -> Health:
         """Return the health as the API shows it."""
         return convert.health(
-            self.live.get(DAEMON),
+            self.live.daemon,
             self.daemon.pid,
             self.alive,
             Availability(ok=self.why is None, why=self.why),

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ebbgate.cli import format
+from ebbgate.model.decision import GateKind
+from ebbgate.model.status import GateStatus, KnobStatus
+from ebbgate.model.volume import Device
 
 
 @pytest.mark.parametrize(
@@ -39,14 +44,14 @@ def test_infinity_is_shown_as_never() -> None:
 @pytest.mark.parametrize(
     ("gate", "text"),
     [
-        ({"kind": "released"}, "kernel"),
-        ({"kind": "open"}, "open"),
-        ({"kind": "closed", "rate_bytes_per_s": 512}, "closed"),
-        ({"kind": "paced", "rate_bytes_per_s": 1 << 20}, "paced 1 MiB/s"),
-        ({"kind": "pulsed", "rate_bytes_per_s": 1 << 20}, "pulsed 1 MiB/s"),
+        (GateStatus(GateKind.RELEASED), "kernel"),
+        (GateStatus(GateKind.OPEN), "open"),
+        (GateStatus(GateKind.CLOSED, 512), "closed"),
+        (GateStatus(GateKind.PACED, 1 << 20), "paced 1 MiB/s"),
+        (GateStatus(GateKind.PULSED, 1 << 20), "pulsed 1 MiB/s"),
     ],
 )
-def test_the_gate_in_words(gate: dict[str, object], text: str) -> None:
+def test_the_gate_in_words(gate: GateStatus, text: str) -> None:
     assert format.gate(gate) == text
 
 
@@ -58,11 +63,11 @@ def test_the_bar_marks_level_and_limits() -> None:
 
 
 def test_limits_come_from_the_kernel_where_it_shows_them() -> None:
-    assert format.cutoffs({"cutoff_writeback": {"value": "50"}}) == (0.5, 0.7)
-    assert format.cutoffs({"cutoff_writeback": {"value": None}}) == (0.4, 0.7)
+    assert format.cutoffs({"cutoff_writeback": KnobStatus("50")}) == (0.5, 0.7)
+    assert format.cutoffs({"cutoff_writeback": KnobStatus(None)}) == (0.4, 0.7)
 
 
 def test_a_device_in_words() -> None:
-    known = {"name": "sda", "size_bytes": 1 << 31, "rotational": True, "scheduler": "bfq"}
+    known = Device("sda", (8, 0), 1 << 31, rotational=True, scheduler="bfq")
     assert format.device(known) == "sda (2 GiB, rotational, bfq)"
-    assert format.device({**known, "rotational": None, "scheduler": None}) == "sda (2 GiB)"
+    assert format.device(replace(known, rotational=None, scheduler=None)) == "sda (2 GiB)"

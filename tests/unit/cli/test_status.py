@@ -90,6 +90,38 @@ def test_policy_errors_are_listed(cli: Cli, kept: bool, text: str) -> None:
     assert problems[0] in out
 
 
+GARBLED = {
+    "mode": "brave",
+    "gate": {"kind": "ajar"},
+    "foreground": [],
+    "paths": [{}],
+    "knobs": {"writeback_percent": 40},
+    "overrides": [{}],
+    "proposals": 7,
+    "missing": [],
+    "lost": None,
+    "kernel_sleep": "long",
+    "totals": {"paths": 3},
+}
+
+
+@pytest.mark.parametrize("garbled", [{}, GARBLED, {"wishes": 3, "in_use_ratio": "much"}])
+@pytest.mark.parametrize("daemon", [{}, {"pid": "x", "history": 3, "probe": [], "policies": {}}])
+def test_a_status_of_another_version_is_read_as_far_as_possible(
+    cli: Cli, garbled: dict[str, object], daemon: dict[str, object]
+) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", garbled, NOW_NS)
+        store.set_live("", daemon, NOW_NS)
+        for words in (("status",), ("status", "bcache0"), ("explain", "bcache0"), ("doctor",)):
+            assert "bcache0  " in cli(*words).out
+        (volume,) = cli("status", "--json").document["volumes"]
+    assert (volume["live"], volume["mode"], volume["gate"]) == (True, None, None)
+    # What the daemon did not say is read from sysfs.
+    assert volume["dirty_bytes"] > 0
+    assert volume["knobs"]["writeback_percent"]["value"] == "10"
+
+
 def test_a_hanging_daemon_is_reported(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(), NOW_NS - 6_000_000_000)

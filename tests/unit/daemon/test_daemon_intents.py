@@ -68,7 +68,7 @@ async def test_a_mode_is_in_the_history_when_it_is_answered(harness: DaemonInten
     answered = await harness.ask(IntentKind.MODE, "bcache0", mode="observe")
     assert answered.ok, answered.text
     with closing(History.open(harness.folder / "state/history.db")) as history:
-        assert history.live()["bcache0"].document["mode"] == "observe"
+        assert history.statuses().volumes["bcache0"].status.mode is Mode.OBSERVE
     with closing(IntentHistory.open(harness.folder / "state/history.db")) as intents:
         (row,) = intents.newest(9)
     assert (row.who, row.ok, row.outcome) == ("jo", True, "bcache0: mode observe")

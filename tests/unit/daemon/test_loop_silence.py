@@ -7,6 +7,7 @@ import asyncio
 import time
 
 from ebbgate.daemon.loop_silence import LoopSilence, measured_loop
+from ebbgate.model.status import LoopSilenceStatus
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 
@@ -28,11 +29,11 @@ def test_a_long_turn_is_a_silence_and_sleeping_is_none() -> None:
     silence.wakes(None, True)
     clock.passes(30)
     silence.sleeps()
-    assert silence.report() == {"last_ns": 30, "max_ns": 30, "max_unix_ns": clock.now_ns}
+    assert silence.report() == LoopSilenceStatus(30, 30, clock.now_ns)
     silence.wakes(None, True)
     clock.passes(20)
     silence.sleeps()
-    assert silence.report() == {"last_ns": 20, "max_ns": 30, "max_unix_ns": clock.now_ns - 20}
+    assert silence.report() == LoopSilenceStatus(20, 30, clock.now_ns - 20)
 
 
 def test_to_be_woken_late_is_a_silence() -> None:

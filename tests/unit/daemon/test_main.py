@@ -34,7 +34,7 @@ def test_signals_during_the_stop_do_not_cut_it_short(tmp_path: Path) -> None:
     # SIGTERM may still kill Python itself, once everything is written.
     assert daemon.process.returncode in (0, -signal.SIGTERM)
     with closing(History.open(tmp_path / "state/history.db")) as history:
-        assert history.live() == {}
+        assert history.live_rows() == []
 
 
 def status(folder: Path) -> str:

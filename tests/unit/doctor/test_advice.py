@@ -278,7 +278,7 @@ LIVE = VolumeStatus(
     dirty_ratio=0.36,
     time_to_full_s=12.0,
     destage_bytes_per_s=5.0 * (1 << 20),
-    paths=(PathStatus(p99_ns=41_000_000), PathStatus()),
+    paths=(PathStatus("read", "hit", 1, 512, p99_ns=41_000_000), PathStatus("read", "miss", 0, 0)),
 )
 
 
@@ -320,7 +320,7 @@ SILENT = VolumeStatus(
     dirty_ratio=0.02,
     time_to_full_s=float("inf"),
     destage_bytes_per_s=0.0,
-    paths=(PathStatus(p99_ns=41_000_000),),
+    paths=(PathStatus("read", "hit", 1, 512, p99_ns=41_000_000),),
 )
 
 

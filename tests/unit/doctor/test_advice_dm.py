@@ -11,6 +11,7 @@ import pytest
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
+from ebbgate.model.status import VolumeStatus
 from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.units import MIB
@@ -128,15 +129,18 @@ def test_a_bare_stack_gets_no_command_of_lvm() -> None:
         check_form(each)
 
 
+PATH = {"op": "read", "path": "hit", "ios": 1, "bytes": 512, "p99_ns": 5}
+
+
 @pytest.mark.parametrize(
     ("kinds", "live", "weight"),
     [
         ({}, {}, Weight.NOTE),
-        ({}, {"destage_bytes_per_s": 1e6, "paths": [{"p99_ns": 5}]}, Weight.ADVICE),
-        ({}, {"destage_bytes_per_s": 0.0, "paths": [{"p99_ns": 5}]}, Weight.NOTE),
+        ({}, {"destage_bytes_per_s": 1e6, "paths": [PATH]}, Weight.ADVICE),
+        ({}, {"destage_bytes_per_s": 0.0, "paths": [PATH]}, Weight.NOTE),
         (
             {"dm-4": DiskKind.ARRAY},
-            {"destage_bytes_per_s": 1e6, "paths": [{"p99_ns": 5}]},
+            {"destage_bytes_per_s": 1e6, "paths": [PATH]},
             Weight.NOTE,
         ),
     ],
@@ -146,7 +150,13 @@ def test_a_large_threshold_is_recommended_against_where_users_wait_on_one_disk(
 ) -> None:
     line = cache_status(migration_threshold_sectors=40960)
     state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, line)
-    facts = Facts(dm_volume(), state, (device("dm-4"),), kinds=kinds, status=status_from_json(live))
+    facts = Facts(
+        dm_volume(),
+        state,
+        (device("dm-4"),),
+        kinds=kinds,
+        status=status_from_json(VolumeStatus, live),
+    )
     advice = next(each for each in advise(facts) if each.id == "EBB-305")
     assert advice.weight is weight
     assert ("several disks" in advice.text) == bool(kinds)

@@ -16,16 +16,19 @@ import pytest
 
 from ebbgate.doctor import unprivileged
 from ebbgate.doctor.remedy import ApplyRequest
-from ebbgate.doctor.unprivileged import DaemonStatus
+from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.status import DaemonStatus, ProbeStatus
 from ebbgate.units import NS_PER_S
-from tests.builders import live_document
+from tests.builders import live_status
 from tests.fake_dm import FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, fake_bcache
 
 NOBODY = 65534
-DAEMON = {"probe": {"kind": "ebpf", "state": "running", "signals": {"path": "ok", "heat": "no"}}}
+DAEMON = DaemonStatus(
+    probe=ProbeStatus("ebpf", "running", signals={"path": "ok", "heat": "no"}),
+)
 
 
 @pytest.fixture
@@ -78,8 +81,8 @@ def test_without_rights_the_advice_on_a_bcache_volume_is_the_same(fake: FakeSysf
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
     fake.write("/sys/block/vda/bcache/io_errors", "2")
-    mine = unprivileged.advice(fake.sysfs, DaemonStatus())
-    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, DaemonStatus()))
+    mine = unprivileged.advice(fake.sysfs, FreshStatus())
+    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, FreshStatus()))
     assert theirs == mine
     assert ids(theirs) == ["EBB-208", "EBB-101", "EBB-205", "EBB-206"]
     assert theirs["unknown"] == []
@@ -88,7 +91,7 @@ def test_without_rights_the_advice_on_a_bcache_volume_is_the_same(fake: FakeSysf
 def test_an_advice_says_whether_it_can_be_applied_and_undone(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
-    rows = {row["id"]: row for row in unprivileged.advice(fake.sysfs, DaemonStatus())["advice"]}
+    rows = {row["id"]: row for row in unprivileged.advice(fake.sysfs, FreshStatus())["advice"]}
     assert (rows["EBB-206"]["can_apply"], rows["EBB-206"]["why_not"]) == (True, None)
     assert rows["EBB-206"]["undo"] == "ebbgate release bcache0 sequential_cutoff"
     assert rows["EBB-101"]["can_apply"] is False
@@ -99,15 +102,15 @@ def test_an_advice_says_whether_it_can_be_applied_and_undone(fake: FakeSysfs) ->
 def test_in_enforce_a_knob_of_the_gate_cannot_be_applied(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/writeback_percent", "39")
     knobs = {"writeback_percent": {"value": "39", "original": None, "owner": "manual"}}
-    status = DaemonStatus(DAEMON, {"bcache0": live_document(mode="enforce", knobs=knobs)})
+    status = FreshStatus(DAEMON, {"bcache0": live_status(mode="enforce", knobs=knobs)})
     (row,) = (r for r in unprivileged.advice(fake.sysfs, status)["advice"] if r["id"] == "EBB-209")
     assert row["can_apply"] is False
     assert "ebbgate tunes writeback_percent already" in row["why_not"]
 
 
 def test_what_the_daemon_measures_is_the_evidence(fake: FakeSysfs) -> None:
-    live = live_document(knobs={}, bypass_bytes={"congested": 4096})
-    rows = unprivileged.advice(fake.sysfs, DaemonStatus(DAEMON, {"bcache0": live}))["advice"]
+    live = live_status(knobs={}, bypass_bytes={"congested": 4096})
+    rows = unprivileged.advice(fake.sysfs, FreshStatus(DAEMON, {"bcache0": live}))["advice"]
     (row,) = (row for row in rows if row["id"] == "EBB-205")
     assert row["evidence"] == ["4 KiB bypassed the cache for this reason in the last second"]
 
@@ -115,7 +118,7 @@ def test_what_the_daemon_measures_is_the_evidence(fake: FakeSysfs) -> None:
 def test_what_ebbgate_has_set_is_nobodys_choice(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     knobs = {"sequential_cutoff": {"value": "0", "original": "4194304", "owner": "ebbgate"}}
-    status = DaemonStatus(DAEMON, {"bcache0": live_document(knobs=knobs)})
+    status = FreshStatus(DAEMON, {"bcache0": live_status(knobs=knobs)})
     assert "EBB-206" not in ids(unprivileged.advice(fake.sysfs, status))
 
 
@@ -134,7 +137,7 @@ def undoable(
     fake: FakeSysfs, overrides: list[dict[str, Any]], *requests: ApplyRequest
 ) -> list[tuple[str, list[str]]]:
     """The advice that the page can undo, each with the knobs that it would release."""
-    status = DaemonStatus(DAEMON, {"bcache0": live_document(knobs={}, overrides=overrides)})
+    status = FreshStatus(DAEMON, {"bcache0": live_status(knobs={}, overrides=overrides)})
     rows = unprivileged.advice(fake.sysfs, status, requests)["applied"]
     return [(row["id"], [each["knob"] for each in row["knobs"]]) for row in rows]
 
@@ -181,9 +184,9 @@ def test_a_file_that_is_closed_is_unknown_and_not_fine(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     closed = fake.sysfs.locate("/sys/block/bcache0/bcache/sequential_cutoff")
     closed.chmod(0o600)
-    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, DaemonStatus()))
+    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, FreshStatus()))
     if os.geteuid() == 0:
-        assert "EBB-206" in ids(unprivileged.advice(fake.sysfs, DaemonStatus()))
+        assert "EBB-206" in ids(unprivileged.advice(fake.sysfs, FreshStatus()))
     assert "EBB-206" not in ids(theirs)
     (row,) = theirs["unknown"]
     assert row["volume"] == "bcache0"
@@ -192,9 +195,9 @@ def test_a_file_that_is_closed_is_unknown_and_not_fine(fake: FakeSysfs) -> None:
 
 def test_a_hidden_dm_volume_is_named_if_the_daemon_knows_it(fake: FakeSysfs, folder: Path) -> None:
     sysfs = Sysfs(fake.root, closed_control(folder))
-    live = live_document(volume="vg-data", title="vg/data", kind="dm-cache")
+    live = live_status(volume="vg-data", title="vg/data", kind="dm-cache")
     theirs = without_rights(
-        lambda: unprivileged.advice(sysfs, DaemonStatus(DAEMON, {"vg-data": live}))
+        lambda: unprivileged.advice(sysfs, FreshStatus(DAEMON, {"vg-data": live}))
     )
     assert {row["about"] for row in theirs["advice"]} == {"bcache0"}
     assert theirs["unknown"] == [
@@ -208,7 +211,7 @@ def test_a_hidden_dm_volume_is_named_if_the_daemon_knows_it(fake: FakeSysfs, fol
 
 def test_without_a_daemon_hidden_dm_volumes_are_unknown(fake: FakeSysfs, folder: Path) -> None:
     sysfs = Sysfs(fake.root, closed_control(folder))
-    (row,) = without_rights(lambda: unprivileged.advice(sysfs, DaemonStatus()))["unknown"]
+    (row,) = without_rights(lambda: unprivileged.advice(sysfs, FreshStatus()))["unknown"]
     assert (row["volume"], "is not known" in row["why"]) == (None, True)
 
 
@@ -221,7 +224,7 @@ def closed_control(folder: Path) -> DeviceMapper:
 
 def test_with_access_to_device_mapper_its_volumes_get_advice(fake: FakeSysfs) -> None:
     machine = fake_lvm(fake, FakeCache(threshold=40960))
-    rows = unprivileged.advice(Sysfs(fake.root, machine), DaemonStatus())["advice"]
+    rows = unprivileged.advice(Sysfs(fake.root, machine), FreshStatus())["advice"]
     (row,) = (row for row in rows if row["id"] == "EBB-305")
     assert (row["title"], row["can_apply"]) == ("vg/data", False)
     assert "EBB-305 is an LVM command, which the daemon does not run" in row["why_not"]
@@ -230,7 +233,7 @@ def test_with_access_to_device_mapper_its_volumes_get_advice(fake: FakeSysfs) ->
 
 # ---- the report ---------------------------------------------------------------------------------
 def test_the_report_names_signals_cost_and_what_is_missing(fake: FakeSysfs, tmp_path: Path) -> None:
-    document = unprivileged.doctor(fake.sysfs, tmp_path, DaemonStatus(DAEMON))
+    document = unprivileged.doctor(fake.sysfs, tmp_path, FreshStatus(DAEMON))
     assert document["signals"] == {"path": "ok", "heat": "no"}
     assert document["cost"]["why"] == "no probe is running"
     assert document["missing"] == ["heat: no", "cost per event: no probe is running"]
@@ -239,7 +242,7 @@ def test_the_report_names_signals_cost_and_what_is_missing(fake: FakeSysfs, tmp_
 
 
 def test_without_a_daemon_signals_are_unknown_and_not_fine(fake: FakeSysfs, tmp_path: Path) -> None:
-    document = unprivileged.doctor(fake.sysfs, tmp_path, DaemonStatus())
+    document = unprivileged.doctor(fake.sysfs, tmp_path, FreshStatus())
     assert document["signals"] == {}
     assert document["probe"]["why"] == "ebbgated is not running: nothing is measured"
     assert (
@@ -248,7 +251,7 @@ def test_without_a_daemon_signals_are_unknown_and_not_fine(fake: FakeSysfs, tmp_
 
 
 def test_without_rights_a_knob_is_tuned_all_the_same(fake: FakeSysfs, folder: Path) -> None:
-    theirs = without_rights(lambda: unprivileged.doctor(fake.sysfs, folder, DaemonStatus()))
+    theirs = without_rights(lambda: unprivileged.doctor(fake.sysfs, folder, FreshStatus()))
     touch = {knob["name"]: knob["touch"] for knob in theirs["volumes"][0]["knobs"]}
     assert touch["writeback_percent"] == "tuned"
     assert "read-only" not in touch.values()
@@ -259,7 +262,7 @@ def test_what_a_probe_costs_is_unknown_without_rights(fake: FakeSysfs, folder: P
     (folder / "proc/4711/comm").write_text("ebbgate-probe\n")
     (folder / "proc/4711/fdinfo").mkdir(mode=0o500)
     theirs = without_rights(
-        lambda: unprivileged.doctor(fake.sysfs, folder / "proc", DaemonStatus(DAEMON))
+        lambda: unprivileged.doctor(fake.sysfs, folder / "proc", FreshStatus(DAEMON))
     )
     assert theirs["cost"]["ns_per_run"] is None
     assert theirs["cost"]["why"] == "only root can see the probe's programs: run this as root"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ def live(folder: Path) -> dict[str, Any]:
     """What the daemon last said, by volume."""
     try:
         with closing(History.open(folder / "state/history.db")) as history:
-            return {name: each.document for name, each in history.live().items()}
+            return {row.volume: json.loads(row.text) for row in history.live_rows()}
     except (EbbgateError, sqlite3.Error):
         # Not there yet, or not whole.
         return {}

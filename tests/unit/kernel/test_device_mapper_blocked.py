@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from ebbgate.doctor import unprivileged
-from ebbgate.doctor.unprivileged import DaemonStatus
+from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.status import DaemonStatus, ProbeStatus
 from ebbgate.model.volume import Mode
-from ebbgate.store.queries import Live
+from ebbgate.store.queries import TimedStatus
 from ebbgate.web import convert
 from ebbgate.web.models.live import Availability
 from tests.fake_dm import FakeDm
@@ -102,13 +103,13 @@ def test_a_command_without_rights_names_the_next_step(cli: Cli) -> None:
 
 
 def test_the_web_says_it_in_doctor_and_health(tmp_path: Path) -> None:
-    told = {"device_mapper": MISSING, "probe": {"state": "running"}}
+    status = DaemonStatus(device_mapper=MISSING, probe=ProbeStatus(state="running"))
     document = unprivileged.doctor(
-        fake_bcache(tmp_path / "sys").sysfs, Path("/proc"), DaemonStatus(told)
+        fake_bcache(tmp_path / "sys").sysfs, Path("/proc"), FreshStatus(status)
     )
     assert any(ASKS in line for line in document["missing"])
     works = Availability(ok=True, why=None)
-    health = convert.health(Live("", NOW_NS, told), 1, True, works, works, NOW_NS)
+    health = convert.health(TimedStatus(NOW_NS, status), 1, True, works, works, NOW_NS)
     assert any(ASKS in line for line in health.daemon.errors)
 
 
@@ -116,8 +117,8 @@ def test_the_daemon_logs_it_once_and_publishes_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = VolumeSetHarness(tmp_path, Mode.ADVISE)
-    published: list[dict[str, Any]] = []
-    monkeypatch.setattr(harness.recorder, "live", lambda _, document: published.append(document))
+    published: list[DaemonStatus] = []
+    monkeypatch.setattr(harness.recorder, "live", lambda _, status: published.append(status))
     harness.daemon.volume_set.sysfs = Sysfs(harness.sysfs.root, FakeDm(allowed=False))
     try:
         for _ in range(2):
@@ -126,4 +127,4 @@ def test_the_daemon_logs_it_once_and_publishes_it(
     finally:
         harness.stop()
     assert caplog.text.count("device-mapper cannot be queried (only root may open") == 1
-    assert "only root may open" in published[-1]["device_mapper"]
+    assert "only root may open" in (published[-1].device_mapper or "")

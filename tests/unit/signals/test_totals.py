@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Tick
+from ebbgate.model.status import FlowTotals, KnobChanges, VolumeTotals
 from ebbgate.signals.frame import FrameState, on_tick, reset_counters, totals
 from ebbgate.signals.histogram import (
     COARSE_BUCKETS,
@@ -25,7 +27,8 @@ from ebbgate.signals.totals import (
     add_changes,
     add_counts,
     add_pairs,
-    totals_to_json,
+    tick_counts,
+    volume_totals,
 )
 from tests.builders import action, tick
 from tests.volume_loop_fixture import LoopHarness
@@ -58,11 +61,14 @@ def ticked(at_ns: int, ios: int, counts: list[int]) -> Tick:
 
 
 def pairs(before: Any, after: Any) -> list[tuple[int, int]]:
-    """All numbers of a document beside those of a later one."""
+    """All numbers of counts beside those of later ones."""
+    if is_dataclass(before):
+        names = [each.name for each in fields(before)]
+        return [each for n in names for each in pairs(getattr(before, n), getattr(after, n))]
     if isinstance(before, dict):
         assert before.keys() <= after.keys()
         return [pair for key in before for pair in pairs(before[key], after[key])]
-    if isinstance(before, list):
+    if isinstance(before, tuple):
         assert len(before) <= len(after)
         return [
             pair for one, other in zip(before, after, strict=False) for pair in pairs(one, other)
@@ -73,7 +79,7 @@ def pairs(before: Any, after: Any) -> list[tuple[int, int]]:
 @given(STEPS)
 def test_no_total_ever_falls(steps: list[tuple[str, int, list[int]]]) -> None:
     state, ios, counts = FrameState(), 0, list[int]()
-    before: Any = {}
+    before: Any = totals(on_tick(state, ticked(1, 0, [])))
     for number, (what, more, drawn) in enumerate(steps):
         grown = drawn if more else []
         if what == "grows":
@@ -92,12 +98,13 @@ def test_no_total_ever_falls(steps: list[tuple[str, int, list[int]]]) -> None:
 def test_what_probes_counted_that_have_ended_is_added() -> None:
     state = on_tick(FrameState(), ticked(1, 10, [1, 2]))
     state = on_tick(reset_counters(state), ticked(2, 30, [0, 0, 5]))
-    found: Any = totals(state)
-    assert found["paths"]["read hit"]["ios"] == 40
-    assert found["paths"]["read hit"]["latency_counts"] == [1, 2, 5]
-    assert (found["gap_counts"], found["gap_sum_ns"]) == ([1, 2, 5], 8)
-    assert found["destage"] == {"ios": 40, "bytes": 40 * 512}
-    assert found["lost"]["ring"] == 40
+    found = totals(state)
+    assert found is not None
+    assert found.paths["read hit"].ios == 40
+    assert found.paths["read hit"].latency_counts == (1, 2, 5)
+    assert (found.gap_counts, found.gap_sum_ns) == ((1, 2, 5), 8)
+    assert found.destage == FlowTotals(40, 40 * 512)
+    assert found.lost["ring"] == 40
 
 
 def test_a_probe_that_has_ended_keeps_its_totals_until_the_next_one_counts() -> None:
@@ -108,20 +115,25 @@ def test_a_probe_that_has_ended_keeps_its_totals_until_the_next_one_counts() -> 
 
 def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> None:
     assert totals(reset_counters(FrameState())) is None
-    found = totals_to_json(Totals(7, None, {("writeback_rate", "idle_destage"): 2}, 3, {"gate": 1}))
-    assert found["paths"] is found["gap_counts"] is found["lost"] is None
-    assert (found["since_unix_ns"], found["decisions"]) == (7, 3)
-    assert found["knob_changes"] == [
-        {"knob": "writeback_rate", "actor": "idle_destage", "count": 2}
-    ]
-    assert found["rollbacks"] == {"gate": 1}
+    found = volume_totals(Totals(7, None, {("writeback_rate", "idle_destage"): 2}, 3, {"gate": 1}))
+    assert found == VolumeTotals(
+        since_unix_ns=7,
+        decisions=3,
+        knob_changes=(KnobChanges("writeback_rate", "idle_destage", 2),),
+        rollbacks={"gate": 1},
+    )
 
 
 @given(COUNTS, COUNTS)
 def test_plus_adds_what_is_in_both_and_keeps_the_rest(one: list[int], other: list[int]) -> None:
-    found: Any = add_counts({"a": one, "b": {"x": 1}}, {"a": other, "b": {"x": 2, "y": 5}, "c": 7})
-    assert found == {"a": add(one, other), "b": {"x": 3, "y": 5}, "c": 7}
-    assert sum(found["a"]) == sum(one) + sum(other)
+    first, second = tick_counts(ticked(1, 3, one)), tick_counts(ticked(2, 4, other))
+    first = replace(first, lost={"ring": 1}, bypass={})
+    found = add_counts(first, replace(second, lost={"ring": 2, "streams": 5}))
+    assert found.lost == {"ring": 3, "streams": 5}
+    assert found.bypass == second.bypass
+    assert list(found.gap_counts) == add(one, other)
+    assert found.paths["read hit"].ios == 7
+    assert sum(found.paths["read hit"].latency_counts) == sum(one) + sum(other)
 
 
 # ---- buckets ------------------------------------------------------------------------------------

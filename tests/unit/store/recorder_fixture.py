@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.model.status import OutageStatus
 from ebbgate.store.db import Store
 from ebbgate.store.recorder import Recorder
 from tests.builders import decision, frame, proposal
@@ -41,6 +42,18 @@ def written(recorder: Recorder) -> bool:
     except OSError:
         return False
     return True
+
+
+def outage(recorder: Recorder) -> OutageStatus:
+    """Return the last time that nothing could be written."""
+    found = recorder.health().trouble
+    assert found is not None
+    return found
+
+
+def why(recorder: Recorder) -> str:
+    """Return why nothing could be written."""
+    return outage(recorder).why or ""
 
 
 def count(path: Path, table: str = "decisions") -> int:

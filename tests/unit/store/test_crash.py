@@ -25,6 +25,7 @@ import sys, time
 from itertools import count
 from pathlib import Path
 from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.status import VolumeStatus
 from ebbgate.store.recorder import Recorder
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
@@ -38,7 +39,7 @@ for number in count():
     recorder.outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], None)
     recorder.edge(idle_edge(number), 1)
     recorder.sample(busy_frame(number * 1000))
-    recorder.live("bcache0", {"number": number})
+    recorder.live("bcache0", VolumeStatus(at_ns=number))
     if number % 50 == 0:
         journal.put(journal_entry(f"knob{number}"))
         print("journal", number, flush=True)

@@ -18,11 +18,12 @@ from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
+from ebbgate.model.status import VolumeStatus
+from ebbgate.model.volume import Mode
 from ebbgate.store.connection import identity_of, open_reader, open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
-from ebbgate.store.queries import History
-from ebbgate.store.queries_web import WebHistory
+from ebbgate.store.queries import History, Statuses, TimedStatus
 from ebbgate.store.schema import HISTORY
 from tests.builders import action, decision, frame, proposal
 
@@ -72,8 +73,7 @@ def test_outcomes_keep_the_knob_the_values_and_the_latency(store: Store, path: P
     number = store.add_decision(decision(), wall_ns=5)
     outcome = Outcome(action(), OutcomeKind.FAILED, at_ns=7, read_back="10", error="EIO")
     store.add_outcomes([outcome], number, 6, latency_ns=4_000_000)
-    with closing(WebHistory.open(path)) as opened:
-        (found,) = opened.actions_of([number])[number]
+    (found,) = history(path).actions("bcache0", 10, decision_id=number)
     assert (found["knob"], found["old"], found["new"]) == ("writeback_percent", "10", "40")
     assert (found["outcome"], found["error"], found["latency_ns"]) == ("failed", "EIO", 4_000_000)
 
@@ -109,10 +109,10 @@ def test_a_live_document_is_replaced_and_dropped(store: Store, path: Path) -> No
     store.set_live("bcache0", {"mode": "advise"}, 1)
     store.set_live("bcache0", {"mode": "enforce"}, 2)
     reader = history(path)
-    assert reader.live()["bcache0"].document == {"mode": "enforce"}
-    assert reader.live()["bcache0"].at_unix_ns == 2
+    assert reader.live_rows() == [("bcache0", 2, '{"mode":"enforce"}')]
+    assert reader.statuses().volumes["bcache0"] == TimedStatus(2, VolumeStatus(mode=Mode.ENFORCE))
     store.drop_live("bcache0")
-    assert reader.live() == {}
+    assert reader.statuses() == Statuses()
 
 
 def test_a_batch_is_all_or_nothing(store: Store, path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_batch_is_all_or_nothing(store: Store, path: Path) -> None:
     with store.batch():
         store.set_live("bcache0", {}, 1)
     assert history(path).decisions(None, 10) == []
-    assert list(history(path).live()) == ["bcache0"]
+    assert list(history(path).statuses().volumes) == ["bcache0"]
 
 
 def test_threads_take_turns(store: Store, path: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_full_disk_of_the_history_does_not_affect_the_journal(
         recorder.flush()
         disk.fill()
         recorder.decision(decision(proposal(reason="x" * 20_000)), 1)
-        until(lambda: not recorder.health()["written"], "the full disk is noticed")
+        until(lambda: not recorder.health().written, "the full disk is noticed")
         writer.put(journal_entry())
         assert originals(path) == ["10"]
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.model.status import LogStatus
 from ebbgate.store.db import Store
 from ebbgate.store.limits import LOG_BYTES, LOG_BYTES_HELD, SIZE_BYTES_MIN, HistoryLimits
 from ebbgate.store.log_watch import LogRoom, LogWatch, holders
@@ -56,7 +57,7 @@ def test_the_log_is_folded_while_nobody_reads(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     grow(store, path, LOG_BYTES)
     assert watch.look(store, 1, 1) is LogRoom.ALL
-    assert (watch.held, watch.document()["held_since_unix_ns"]) == (False, None)
+    assert (watch.held, watch.status().held_since_unix_ns) == (False, None)
     assert watch.log_bytes == size(path, "-wal")
 
 
@@ -74,15 +75,12 @@ def test_a_long_reader_keeps_the_log_from_being_folded(store: Store, path: Path)
         grow(store, path, LOG_BYTES_HELD + 1)
         assert watch.look(store, 7, 7) is LogRoom.ALL
         assert watch.held
-        assert watch.document() == {
-            "bytes": size(path, "-wal"),
-            "held_since_unix_ns": None,
-            "held_by": None,
-        }, "an export may do so for some seconds"
+        shown = watch.status()
+        assert shown == LogStatus(size(path, "-wal")), "an export may do so for some seconds"
         watch.look(store, 7 + 31 * NS_PER_S, 7 + 31 * NS_PER_S)
-        assert watch.document()["held_since_unix_ns"] == 7
+        assert watch.status().held_since_unix_ns == 7
     watch.look(store, 99 * NS_PER_S, 99 * NS_PER_S)
-    assert watch.document() == {"bytes": 0, "held_since_unix_ns": None, "held_by": None}
+    assert watch.status() == LogStatus(0)
 
 
 def test_file_and_log_never_exceed_the_size(store: Store, path: Path) -> None:

@@ -65,7 +65,7 @@ def read(state: Path) -> Any:
 
     def work() -> list[str]:
         with closing(History.open(state / "history.db")) as history:
-            return sorted(history.live())
+            return sorted(history.statuses().volumes)
 
     return in_child(work, member=True)[0]
 

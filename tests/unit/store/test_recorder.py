@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.status import VolumeStatus
 from ebbgate.store import recorder as module
-from ebbgate.store.queries_web import WebHistory
+from ebbgate.store.queries import History
 from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import action, busy_frame, decision, idle_edge, proposal
@@ -41,10 +42,10 @@ def test_an_action_names_the_decision_behind_it(recorder: Recorder, path: Path) 
     for named in (8, 7, 9, None):
         recorder.outcomes([numbered(named)], None)
     recorder.flush()
-    with closing(WebHistory.open(path)) as history:
-        # Of the second decision, of the first, of one that was never recorded, of none.
-        found = [action["decision_id"] for action in history.actions_after(0, 10)]
-    assert found == [2, 1, None, None]
+    with closing(History.open(path)) as history:
+        # The newest first: of no decision, of one that was never told, of the first, of the second.
+        found = [action["decision_id"] for action in history.actions(None, 10)]
+    assert found == [None, None, 1, 2]
 
 
 def test_an_action_never_names_an_overwritten_decision(recorder: Recorder, path: Path) -> None:
@@ -52,8 +53,8 @@ def test_an_action_never_names_an_overwritten_decision(recorder: Recorder, path:
         recorder.decision(decision(proposal()), number)
     recorder.outcomes([numbered(3)], None)
     recorder.flush()
-    with closing(WebHistory.open(path)) as history:
-        assert history.actions_after(0, 1)[0]["decision_id"] is None
+    with closing(History.open(path)) as history:
+        assert history.actions(None, 1)[0]["decision_id"] is None
 
 
 def numbered(number: int | None) -> Outcome:
@@ -71,15 +72,14 @@ def test_a_frame_a_second_is_kept(recorder: Recorder, path: Path) -> None:
 
 def test_only_the_newest_status_document_is_written(recorder: Recorder, path: Path) -> None:
     for number in range(5):
-        recorder.live("bcache0", {"number": number})
-    recorder.live("bcache1", {"number": 9})
+        recorder.live("bcache0", VolumeStatus(at_ns=number))
+    recorder.live("bcache1", VolumeStatus(at_ns=9))
     recorder.flush()
     recorder.drop_live("bcache1")
     recorder.flush()
-    with closing(WebHistory.open(path)) as history:
-        assert {name: live.document for name, live in history.live().items()} == {
-            "bcache0": {"number": 4}
-        }
+    with closing(History.open(path)) as history:
+        found = {name: live.status for name, live in history.statuses().volumes.items()}
+        assert found == {"bcache0": VolumeStatus(at_ns=4)}
 
 
 def test_a_record_that_cannot_be_written_affects_no_other(recorder: Recorder, path: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_record_that_cannot_be_written_affects_no_other(recorder: Recorder, pa
 def test_a_status_document_that_cannot_be_written_affects_no_other(
     recorder: Recorder, path: Path
 ) -> None:
-    recorder.live("bcache0", {"what": object()})
-    recorder.live("bcache1", {"number": 1})
+    recorder.live("bcache0", VolumeStatus(summary=object()))  # type: ignore[arg-type]
+    recorder.live("bcache1", VolumeStatus(at_ns=1))
     recorder.edge(idle_edge(1), 3)
     recorder.flush()
     assert (count(path, "edges"), count(path, "live")) == (1, 1)
@@ -137,14 +137,14 @@ def test_an_unwritable_history_is_reported_once_and_nothing_is_lost(
             with pytest.raises(OSError, match="decisions"):
                 recorder.flush()
         connection.execute("ALTER TABLE elsewhere RENAME TO decisions")
-    assert not recorder.health()["written"]
+    assert not recorder.health().written
     recorder.decision(decision(), 1)
     recorder.flush()
     said = [record.getMessage() for record in caplog.records]
     assert sum("cannot be written" in text for text in said) == 1
     assert sum("written again" in text for text in said) == 1
     assert count(path, "decisions") == 4
-    assert recorder.health()["written"]
+    assert recorder.health().written
 
 
 def test_records_dropped_while_the_disk_hangs_are_counted(
@@ -157,7 +157,7 @@ def test_records_dropped_while_the_disk_hangs_are_counted(
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         deadline = time.monotonic() + 5
-        while recorder.health()["dropped"] == 0:
+        while recorder.dropped == 0:
             assert time.monotonic() < deadline, "nothing was dropped"
             recorder.decision(decision(), 1)
             time.sleep(0.001)

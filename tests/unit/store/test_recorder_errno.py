@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.model.status import VolumeStatus
 from ebbgate.store import recorder as module
 from ebbgate.store.db import Store
 from ebbgate.store.recorder import Recorder
@@ -49,7 +50,7 @@ class RecorderLife:
             recorder.decision(decision(), number)
             recorder.sample(busy_frame(1000 + 2000 * number))
             recorder.edge(idle_edge(1000), 3)
-            recorder.live("bcache0", {"number": number})
+            recorder.live("bcache0", VolumeStatus(at_ns=number))
             with suppress(OSError):
                 recorder.flush(0.5)
         recorder.stop()

@@ -17,11 +17,23 @@ from pathlib import Path
 import pytest
 
 from ebbgate.errors import Unavailable
+from ebbgate.model.status import VolumeStatus
+from ebbgate.model.volume import Mode
 from ebbgate.store import write_queue
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from tests.builders import busy_frame, decision, proposal
-from tests.unit.store.recorder_fixture import aside, count, filled, recording, said, sound, written
+from tests.unit.store.recorder_fixture import (
+    aside,
+    count,
+    filled,
+    outage,
+    recording,
+    said,
+    sound,
+    why,
+    written,
+)
 from tests.waiting import until
 
 REPO = Path(__file__).resolve().parents[3]
@@ -79,18 +91,19 @@ def test_on_a_full_disk_records_are_queued_and_written_later(
         disk.fill()
         for _ in range(10):
             recorder.decision(BIG, 1)
-        until(lambda: not recorder.health()["written"], "the full disk is noticed")
+        until(lambda: not recorder.health().written, "the full disk is noticed")
         for number in range(5):
-            recorder.live("bcache0", {"number": number})
+            recorder.live("bcache0", VolumeStatus(at_ns=number))
         disk.free()
         until(lambda: written(recorder), "written again")
         health = recorder.health()
-        assert (health["written"], health["dropped"]) == (True, 0)
-        assert health["trouble"]["until_unix_ns"] >= health["trouble"]["since_unix_ns"]
-        assert "full" in health["trouble"]["why"]
+        assert (health.written, health.dropped) == (True, 0)
+        last = outage(recorder)
+        assert (last.until_unix_ns or 0) >= (last.since_unix_ns or 0) > 0
+        assert "full" in why(recorder)
     assert (count(path), sound(path)) == (10, True)
     with closing(History.open(path)) as history:
-        assert history.live()["bcache0"].document == {"number": 4}
+        assert history.statuses().volumes["bcache0"].status == VolumeStatus(at_ns=4)
     assert (said(caplog, "cannot be written"), said(caplog, "written again")) == (1, 1)
 
 
@@ -105,12 +118,12 @@ def test_dropped_records_are_counted(
         recorder.decision(BIG, 0)
         for number in range(400):
             recorder.decision(decision(proposal(reason=f"{number} {'x' * 3000}")), number)
-        until(lambda: recorder.health()["dropped"] > 300, "the oldest are given up")
-        assert recorder.health()["trouble"]["dropped"] == recorder.health()["dropped"]
+        until(lambda: recorder.dropped > 300, "the oldest are given up")
+        assert outage(recorder).dropped == recorder.dropped
         disk.free()
         until(lambda: written(recorder), "written again")
-        dropped = recorder.health()["dropped"]
-        assert recorder.health()["trouble"]["dropped"] == dropped
+        dropped = recorder.dropped
+        assert outage(recorder).dropped == dropped
     assert count(path) == 401 - dropped
     with closing(sqlite3.connect(path)) as connection:
         newest = connection.execute("SELECT document FROM decisions ORDER BY id DESC").fetchone()
@@ -127,7 +140,7 @@ def test_a_file_at_its_size_limit_is_handled_as_a_full_disk(tmp_path: Path) -> N
         try:
             for _ in range(50):
                 recorder.decision(BIG, 1)
-            until(lambda: not recorder.health()["written"], "the limit is noticed")
+            until(lambda: not recorder.health().written, "the limit is noticed")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         until(lambda: written(recorder), "written again")
@@ -141,7 +154,7 @@ def test_a_read_only_file_system_at_start_does_not_stop_the_daemon(
     path = disk.folder / "history.db"
     disk.read_only(True)
     with recording(path) as recorder:
-        until(lambda: not recorder.health()["written"], "noticed")
+        until(lambda: not recorder.health().written, "noticed")
         recorder.decision(decision(), 1)
         disk.read_only(False)
         until(lambda: written(recorder), "written again")
@@ -160,7 +173,7 @@ try:
     recorder.flush()
 except OSError as error:
     print("refused:", error)
-print("alive:", recorder._thread.is_alive(), recorder.health()["written"])
+print("alive:", recorder._thread.is_alive(), recorder.health().written)
 recorder.stop()
 """
 
@@ -195,7 +208,7 @@ def test_the_thread_survives_a_folder_in_place_of_the_file(tmp_path: Path) -> No
     path.mkdir()
     with recording(path) as recorder:
         recorder.decision(decision(), 1)
-        until(lambda: not recorder.health()["written"], "noticed")
+        until(lambda: not recorder.health().written, "noticed")
         path.rmdir()
         until(lambda: written(recorder), "written again")
     assert count(path) == 1
@@ -206,9 +219,9 @@ def test_samples_are_recorded_with_the_mode_of_their_volume(tmp_path: Path) -> N
     path = tmp_path / "history.db"
     with recording(path) as recorder:
         recorder.sample(busy_frame(1000))
-        recorder.live("bcache0", {"mode": "enforce", "frozen": False})
+        recorder.live("bcache0", VolumeStatus(mode=Mode.ENFORCE))
         recorder.sample(busy_frame(3000))
-        recorder.live("bcache0", {"mode": "enforce", "frozen": True})
+        recorder.live("bcache0", VolumeStatus(mode=Mode.ENFORCE, frozen=True))
         recorder.sample(busy_frame(5000))
     with closing(sqlite3.connect(path)) as connection:
         modes = connection.execute("SELECT mode FROM samples ORDER BY at_unix_ns").fetchall()
@@ -218,16 +231,16 @@ def test_samples_are_recorded_with_the_mode_of_their_volume(tmp_path: Path) -> N
 def test_a_dropped_volume_does_not_come_back_with_an_older_document(disk: Disk) -> None:
     path = disk.folder / "history.db"
     with recording(path) as recorder:
-        recorder.live("bcache0", {"number": 1})
+        recorder.live("bcache0", VolumeStatus(at_ns=1))
         recorder.flush()
         disk.fill()
-        recorder.live("bcache0", {"text": "x" * 500_000})
-        until(lambda: not recorder.health()["written"], "noticed")
+        recorder.live("bcache0", VolumeStatus(summary="x" * 500_000))
+        until(lambda: not recorder.health().written, "noticed")
         recorder.drop_live("bcache0")
         disk.free()
         until(lambda: written(recorder), "written again")
     with closing(History.open(path)) as history:
-        assert history.live() == {}
+        assert history.live_rows() == []
 
 
 def test_a_history_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

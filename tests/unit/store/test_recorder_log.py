@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ebbgate.model.status import DAEMON, DaemonStatus, VolumeStatus
 from ebbgate.store import recorder as module
 from ebbgate.store import write_queue
 from ebbgate.store.limits import SIZE_BYTES_MIN, HistoryLimits
@@ -19,7 +20,7 @@ from ebbgate.store.queries import History
 from ebbgate.store.recorder import Recorder
 from tests.builders import busy_frame, decision, idle_edge, proposal
 from tests.hostile_reader import holding
-from tests.unit.store.recorder_fixture import count, said, sound, written
+from tests.unit.store.recorder_fixture import count, said, sound, why, written
 from tests.waiting import until
 
 BIG = decision(proposal(reason="x" * 12_000))
@@ -50,14 +51,15 @@ def total_bytes(path: Path) -> int:
     return sum(part.stat().st_size for part in parts)
 
 
-def live(path: Path) -> list[dict[str, object]]:
+def daemon_status(path: Path) -> DaemonStatus | None:
     with closing(History.open(path)) as history:
-        return [each.document for each in history.live().values()]
+        found = history.statuses().daemon
+        return found.status if found else None
 
 
 def fill(recorder: Recorder, path: Path) -> None:
     """Decisions until nothing more is recorded."""
-    while recorder.health()["written"]:
+    while recorder.health().written:
         assert total_bytes(path) <= SMALL.size_bytes
         for _ in range(20):
             recorder.decision(BIG, 1)
@@ -70,23 +72,26 @@ def test_recording_stops_before_the_size_is_exceeded_and_goes_on_when_the_reader
     with recording(path) as recorder:
         with holding("transaction", path) as pid:
             fill(recorder, path)
-            health = recorder.health()
-            assert f"(pid {pid}," in health["log"]["held_by"]
-            assert "history_size is 16 MiB" in health["trouble"]["why"]
+            log = recorder.health().log
+            assert log is not None
+            assert f"(pid {pid}," in (log.held_by or "")
+            assert "history_size is 16 MiB" in why(recorder)
             before = count(path)
             for _ in range(300):
                 recorder.decision(BIG, 1)
                 recorder.sample(busy_frame(1000))
                 recorder.edge(idle_edge(1000), 3)
-            recorder.live("", {"number": 1})
-            until(lambda: live(path) == [{"number": 1}], "status is still written")
+            recorder.live(DAEMON, DaemonStatus(pid=1))
+            until(lambda: daemon_status(path) == DaemonStatus(pid=1), "status is still written")
             assert count(path) == before
             assert total_bytes(path) <= SMALL.size_bytes
         until(lambda: written(recorder), "written again")
-        assert recorder.health()["log"]["held_by"] is None
+        log = recorder.health().log
+        assert log is not None
+        assert log.held_by is None
         assert count(path) >= before + 300, "what was told meanwhile was kept in memory"
         assert total_bytes(path) <= SMALL.size_bytes
-    assert recorder.health()["dropped"] == 0
+    assert recorder.dropped == 0
     assert said(caplog, "the history cannot be written (") == 1
     assert said(caplog, "the history is written again") == 1
     assert sound(path)
@@ -100,14 +105,16 @@ def test_not_even_status_is_written_beyond_the_size(
         with holding("transaction", path):
             fill(recorder, path)
             for number in range(60):
-                recorder.live(f"bcache{number % 3}", {"text": "x" * 100_000, "number": number})
+                recorder.live(
+                    f"bcache{number % 3}", VolumeStatus(summary="x" * 100_000, at_ns=number)
+                )
                 recorder.decision(BIG, 1)
                 time.sleep(0.03)
                 assert total_bytes(path) <= SMALL.size_bytes
-            until(lambda: recorder.health()["dropped"] > 0, "memory is bounded, too")
+            until(lambda: recorder.dropped > 0, "memory is bounded, too")
         until(lambda: written(recorder), "written again")
         with closing(History.open(path)) as history:
-            assert history.live()["bcache2"].document["number"] == 59
+            assert history.statuses().volumes["bcache2"].status.at_ns == 59
     assert sound(path)
 
 
@@ -117,8 +124,8 @@ def test_locks_of_a_reader_delay_only_the_writer(
     with recording(path) as recorder:
         with holding("locks", path) as pid:
             recorder.decision(decision(), 1)
-            until(lambda: not recorder.health()["written"], "noticed")
-            assert f"(pid {pid}," in recorder.health()["trouble"]["why"]
+            until(lambda: not recorder.health().written, "noticed")
+            assert f"(pid {pid}," in why(recorder)
             answer = recorder.written()
             with pytest.raises(OSError, match=f"pid {pid}"):
                 answer.result(QUICK_S + 5)
@@ -126,12 +133,12 @@ def test_locks_of_a_reader_delay_only_the_writer(
             for number in range(200):
                 recorder.decision(decision(), number)
                 recorder.sample(busy_frame(1000 * number))
-                recorder.live("", {"number": number})
+                recorder.live(DAEMON, DaemonStatus(pid=number))
                 recorder.edge(idle_edge(1000), 3)
             assert time.monotonic() - began_s < QUICK_S
-            assert live(path) == [], "readers go on reading"
+            assert daemon_status(path) is None, "readers go on reading"
         until(lambda: written(recorder), "written again")
-    assert (count(path), count(path, "edges"), recorder.health()["dropped"]) == (201, 200, 0)
+    assert (count(path), count(path, "edges"), recorder.dropped) == (201, 200, 0)
     assert said(caplog, "the history cannot be written (database is locked: ") == 1
     assert sound(path)
 
@@ -144,7 +151,7 @@ def test_a_writer_starts_and_recovers_beside_a_locking_reader(path: Path) -> Non
         recorder = Recorder(path, SMALL)
         recorder.decision(decision(), 1)
         assert time.monotonic() - began_s < QUICK_S
-        until(lambda: not recorder.health()["written"], "noticed")
+        until(lambda: not recorder.health().written, "noticed")
     until(lambda: written(recorder), "written again")
     recorder.stop()
     assert count(path) == 1
@@ -176,9 +183,9 @@ def test_a_hanging_disk_is_reported_while_it_hangs(
 
         monkeypatch.setattr(write_queue.WriteQueue, "write", hang)
         assert asked.wait(20)
-        until(lambda: not recorder.health()["written"], "noticed")
-        assert recorder.health()["trouble"]["why"] == "the disk of the history does not answer"
+        until(lambda: not recorder.health().written, "noticed")
+        assert why(recorder) == "the disk of the history does not answer"
         answers.set()
-        until(lambda: recorder.health()["written"], "it answers again")
+        until(lambda: recorder.health().written, "it answers again")
     assert said(caplog, "the history cannot be written (the disk of the history") == 1
     assert said(caplog, "the history is written again") == 1

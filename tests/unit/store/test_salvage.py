@@ -153,7 +153,7 @@ def test_where_no_new_history_can_be_made_the_damaged_one_stays(tmp_path: Path) 
     # In the way of the new file, as a full disk would be.
     (tmp_path / "history.db.new-wal").mkdir()
     with recording(path) as recorder:
-        until(lambda: not recorder.health()["written"], "noticed")
+        until(lambda: not recorder.health().written, "noticed")
         assert path.read_bytes() == before
         (tmp_path / "history.db.new-wal").rmdir()
         until(lambda: written(recorder), "written again")

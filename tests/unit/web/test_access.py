@@ -26,7 +26,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become
 READ = """
 history = WebHistory.open(folder / "history.db")
 said["decisions"] = [row["id"] for row in history.filtered_decisions(DecisionFilter())]
-said["live"] = sorted(history.live())
+said["live"] = sorted(row.volume for row in history.live_rows())
 said["requests"] = [row.id for row in history.intents.newest(10)]
 history.close()
 """

@@ -16,12 +16,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ebbgate.signals.totals import Totals, tick_counts, totals_to_json
-from ebbgate.store.queries import Live
+from ebbgate.model.status import DaemonStatus, VolumeStatus
+from ebbgate.model.status_json import status_from_json, status_to_json
+from ebbgate.signals.totals import Totals, tick_counts, volume_totals
+from ebbgate.store.queries import Statuses, TimedStatus
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.families import FAMILIES, Type
 from ebbgate.web.metrics.page import SERIES_STALE_NS, HistoryFiles, render
-from tests.builders import live_document, tick
+from tests.builders import live_document, live_status, tick
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
@@ -56,20 +58,29 @@ def busy_totals(**parts: Any) -> dict[str, Any]:
         lost={"ring": 0, "streams": 7},
     )
     changes = {("writeback_rate", "idle_destage"): 12, ("writeback_percent", "manual"): 1}
-    return (
-        totals_to_json(Totals(NOW_NS, tick_counts(seen), changes, 9, {"gate": 0, "streams": 2}))
-        | parts
-    )
+    totals = Totals(NOW_NS, tick_counts(seen), changes, 9, {"gate": 0, "streams": 2})
+    return totals_document(totals) | parts
+
+
+def totals_document(totals: Totals) -> dict[str, Any]:
+    """The totals as they are in a status."""
+    found = status_to_json(VolumeStatus(totals=volume_totals(totals)))["totals"]
+    assert isinstance(found, dict)
+    return found
 
 
 def page(*, alive: bool = True, openmetrics: bool = False, age_s: float = 1.0, **parts: Any) -> str:
     """One volume, which was told of a moment ago."""
     known = {"state": "dirty", "room_bytes": 0, "backing_depth_ios": 3, "totals": busy_totals()}
-    volume = live_document(**{**known, **parts})
+    volume = live_status(**{**known, **parts})
     at_ns = NOW_NS - round(age_s * NS_PER_S)
-    live = {"": Live("", NOW_NS, DAEMON), "bcache0": Live("bcache0", at_ns, volume)}
+    live = Statuses(daemon_status(DAEMON), {"bcache0": TimedStatus(at_ns, volume)})
     files = HistoryFiles(90 << 20, 4 << 20, 256 << 20)
     return render(live, NOW_NS, alive, openmetrics, files)
+
+
+def daemon_status(document: dict[str, Any]) -> TimedStatus[DaemonStatus]:
+    return TimedStatus(NOW_NS, status_from_json(DaemonStatus, document))
 
 
 def samples(text: str) -> Samples:
@@ -211,7 +222,7 @@ def test_unknown_values_are_left_out(key: str, metric: str) -> None:
 
 
 def test_without_probe_records_its_metrics_are_left_out() -> None:
-    found = names(page(totals=totals_to_json(Totals(1, None, {}, 3, {"gate": 0}))))
+    found = names(page(totals=totals_document(Totals(1, None, {}, 3, {"gate": 0}))))
     assert "ebbgate_decisions_total" in found
     assert not {n for n in found if n.startswith(("ebbgate_io", "ebbgate_seq", "ebbgate_idle_gap"))}
     assert not {"ebbgate_destage_bytes_total", "ebbgate_probe_lost_total"} & found
@@ -232,7 +243,7 @@ def test_one_state_of_each_set_is_1() -> None:
 
 def test_probe_is_down_for_any_reason() -> None:
     probe = {"probe": {"kind": "ebpf", "state": "down: no BTF", "restarts": 3}}
-    found = samples(render({"": Live("", NOW_NS, {**DAEMON, **probe})}, NOW_NS, True, False))
+    found = samples(render(Statuses(daemon_status({**DAEMON, **probe})), NOW_NS, True, False))
     assert value(found, "ebbgate_probe_state", ebbgate_probe_state="down") == 1
     assert value(found, "ebbgate_probe_restarts_total") == 3
 
@@ -262,7 +273,7 @@ def test_stale_volume_leaves_only_its_age() -> None:
 
 
 def test_fresh_volumes_are_shown_if_the_daemon_state_is_unknown() -> None:
-    live = {"bcache0": Live("bcache0", NOW_NS, live_document())}
+    live = Statuses(volumes={"bcache0": TimedStatus(NOW_NS, live_status())})
     found = names(render(live, NOW_NS, None, False))
     assert "ebbgate_dirty_data_bytes" in found
     assert "ebbgate_up" not in found
@@ -273,8 +284,8 @@ def test_age_of_a_future_document_is_zero() -> None:
 
 
 def test_page_without_statuses_has_up_and_build() -> None:
-    assert names(render({}, NOW_NS, False, False)) == {"ebbgate_up", "ebbgate_build_info"}
-    assert render({}, NOW_NS, False, True).endswith("# EOF\n")
+    assert names(render(Statuses(), NOW_NS, False, False)) == {"ebbgate_up", "ebbgate_build_info"}
+    assert render(Statuses(), NOW_NS, False, True).endswith("# EOF\n")
 
 
 @given(st.dictionaries(st.sampled_from(sorted(live_document())) | st.just("totals"), ANYTHING))
@@ -300,7 +311,7 @@ def test_buckets_are_cumulative_and_the_last_one_is_the_count(
         gaps=log2,
         runs={"read": log2},
     )
-    found = samples(page(totals=totals_to_json(Totals(1, tick_counts(seen)))))
+    found = samples(page(totals=totals_document(Totals(1, tick_counts(seen)))))
     wanted = {
         "ebbgate_io_seconds": sum(latencies),
         "ebbgate_idle_gap_seconds": sum(log2),
@@ -357,5 +368,5 @@ def test_a_volume_has_a_bounded_number_of_series() -> None:
         runs=dict.fromkeys(("read", "write"), [1] * 32),
         gaps=[1] * 32,
     )
-    one = len(samples(page(totals=totals_to_json(Totals(1, tick_counts(seen))))))
+    one = len(samples(page(totals=totals_document(Totals(1, tick_counts(seen))))))
     assert one < 330

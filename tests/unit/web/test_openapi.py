@@ -12,6 +12,7 @@ import pydantic
 import pytest
 
 from ebbgate.kernel.run import run
+from ebbgate.model.status_json import status_to_json
 from ebbgate.web.models.base import to_json
 from ebbgate.web.models.live import Volume
 from tests.house_rules import REPO
@@ -127,7 +128,7 @@ def test_only_changes_need_the_token() -> None:
 
 # ---- the models behind it ------------------------------------------------------------------------
 def test_every_key_of_a_status_is_in_the_api(still: WebHarness) -> None:
-    live = still.api.databases.snapshot().live["bcache0"].document
+    live = status_to_json(still.api.databases.snapshot().live.volumes["bcache0"].status)
     assert set(live) - set(Volume.__annotations__) == {"totals"}, "what Prometheus alone reads"
 
 

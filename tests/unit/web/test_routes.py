@@ -7,11 +7,13 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebbgate.model.status_json import status_to_json
 from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
@@ -116,8 +118,9 @@ def test_answers_are_valid_json(still: WebHarness) -> None:
 def test_forecast_of_never_is_null_and_listed(web: WebHarness) -> None:
     with closing(Store.open(web.config.history_path)) as store:
         with closing(History.open(web.config.history_path)) as history:
-            document = history.live()["bcache0"].document
-        store.set_live("bcache0", {**document, "time_to_full_s": math.inf}, web.now_ns)
+            status = history.statuses().volumes["bcache0"].status
+        never = replace(status, time_to_full_s=math.inf)
+        store.set_live("bcache0", status_to_json(never), web.now_ns)
     said = web.get("/volumes/bcache0").json
     assert said["time_to_full_s"] is None
     assert "time_to_full_s" in said["never"]
@@ -259,3 +262,18 @@ def test_status_of_another_version_is_listed_and_hides_no_other(web: WebHarness)
     assert said["unreadable"] == ["bcache1"]
     assert [each["volume"] for each in said["volumes"]] == ["bcache0", "vg-data2"]
     assert web.get("/volumes/bcache1").status == 503
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"history": 3, "probe": [], "policies": {}, "pid": "x"}']
+)
+def test_garbled_status_of_the_daemon_is_unknown(web: WebHarness, text: str) -> None:
+    with closing(open_writer(web.config.history_path, HISTORY)) as connection:
+        connection.execute("UPDATE live SET document = ? WHERE volume = ''", (text,))
+    with web.daemon():
+        daemon = web.get("/health").json["daemon"]
+        assert (daemon["probe"], daemon["policies"], daemon["version"]) == (None, None, None)
+        assert daemon["errors"] == []
+        for path in ("/volumes", "/advice", "/doctor", "/policies"):
+            assert web.get(path).status == 200
+        assert web.ask("GET", "/metrics").status == 200

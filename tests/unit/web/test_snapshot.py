@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ebbgate.store import rollup
-from ebbgate.store.queries_web import LiveRow, WebHistory
+from ebbgate.store.queries import LiveRow
+from ebbgate.store.queries_web import WebHistory
 from ebbgate.units import MINUTE_NS, NS_PER_S
 from ebbgate.web.snapshot import cached_statuses
 from tests.unit.web.web_fixture import NOW_S, RIGHT, WebHarness

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
@@ -146,7 +146,7 @@ class Page(Collector):
         """Return the families that have a sample, in the order of the table."""
         return [each for each in self._metrics.values() if each.samples]
 
-    def add(self, name: str, labels: Labels, value: Any) -> None:
+    def add(self, name: str, labels: Labels, value: object) -> None:
         """Add a sample if the value is a number."""
         known = number(value)
         if known is not None:
@@ -186,7 +186,7 @@ class Page(Collector):
         self._metrics[name].add_sample(name + suffix, cleaned, value)
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """Return a value as a number that a metric can have; None for anything else."""
     if isinstance(value, bool):
         return float(value)

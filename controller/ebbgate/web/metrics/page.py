@@ -10,17 +10,17 @@ which only `ebbgate doctor` and the page Advice take.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from ebbgate import __version__
-from ebbgate.model.status_json import status_from_json, totals_from_json
-from ebbgate.store.queries import Live
+from ebbgate.model.status import DaemonStatus
+from ebbgate.store.queries import Statuses, TimedStatus
 from ebbgate.units import NS_PER_S
-from ebbgate.web.metrics.families import Page
-from ebbgate.web.metrics.volume import add_totals, add_volume, mapping
+from ebbgate.web.metrics.families import Page, number
+from ebbgate.web.metrics.volume import add_totals, add_volume
 
+_S = TypeVar("_S")
 SERIES_STALE_NS: Final = 30 * NS_PER_S
 """A document older than this says nothing about now; the slowest tick is 10 s."""
 _PROBE_STATES: Final = ("starting", "running", "down")
@@ -36,13 +36,13 @@ class HistoryFiles:
 
 
 def render(
-    live: Mapping[str, Live],
+    live: Statuses,
     now_unix_ns: int,
     daemon_alive: bool | None,
     openmetrics: bool,
     files: HistoryFiles | None = None,
 ) -> str:
-    """Return the page of all statuses (the daemon's own is under the empty name).
+    """Return the page of all statuses.
 
     `daemon_alive`: None if unknown; then fresh statuses are shown, without `ebbgate_up`.
     `openmetrics`: in that format, else in the older text format. `files`: None without a history.
@@ -50,42 +50,37 @@ def render(
     page = Page()
     page.add("ebbgate_up", {}, daemon_alive)
     page.add("ebbgate_build", {"version": __version__}, 1)
-    shown = {
-        name: found
-        for name, found in live.items()
-        if daemon_alive is not False and now_unix_ns - found.at_unix_ns <= SERIES_STALE_NS
-    }
+
+    def shown(found: TimedStatus[_S]) -> bool:
+        return daemon_alive is not False and now_unix_ns - found.at_unix_ns <= SERIES_STALE_NS
+
     if files is not None:
         # Not from the daemon, which may be silent because the log cannot grow.
         page.add("ebbgate_history_file_bytes", {}, files.file_bytes)
         page.add("ebbgate_history_log_bytes", {}, files.log_bytes)
         page.add("ebbgate_history_limit_bytes", {}, files.limit_bytes)
-    if "" in shown:
-        _add_daemon(page, shown[""].document)
-    for name, found in sorted(live.items()):
-        if not name:
-            continue
+    if live.daemon is not None and shown(live.daemon):
+        _add_daemon(page, live.daemon.status)
+    for name, found in sorted(live.volumes.items()):
         # After a clock was set back a document may come from the future.
         age_ns = max(0, now_unix_ns - found.at_unix_ns)
         page.add("ebbgate_sample_age_seconds", {"volume": name}, age_ns / NS_PER_S)
-        if name in shown:
-            status = status_from_json(found.document)
-            add_volume(page, name, status)
-            add_totals(page, name, totals_from_json(status.totals))
+        if shown(found):
+            add_volume(page, name, found.status)
+            add_totals(page, name, found.status.totals)
     return page.text(openmetrics=openmetrics)
 
 
-def _add_daemon(page: Page, document: Mapping[str, Any]) -> None:
-    started, probe = document.get("started_unix_ns"), mapping(document.get("probe"))
-    if isinstance(started, int):
-        page.add("ebbgate_start_time_seconds", {}, started / NS_PER_S)
-    state = str(probe.get("state", "")).partition(":")[0]
+def _add_daemon(page: Page, status: DaemonStatus) -> None:
+    started_ns = number(status.started_unix_ns)
+    if started_ns is not None:
+        page.add("ebbgate_start_time_seconds", {}, started_ns / NS_PER_S)
+    state = (status.probe.state or "").partition(":")[0]
     if state in _PROBE_STATES:
-        labels = {"probe": probe.get("kind", "")}
+        labels = {"probe": status.probe.kind or ""}
         page.add_states("ebbgate_probe_state", labels, _PROBE_STATES, state)
-    page.add("ebbgate_probe_restarts", {}, probe.get("restarts"))
-    history = mapping(document.get("history"))
-    page.add("ebbgate_history_written", {}, history.get("written"))
-    page.add("ebbgate_history_dropped", {}, history.get("dropped"))
-    problems = mapping(document.get("policies")).get("problems")
-    page.add("ebbgate_policy_problems", {}, len(problems) if isinstance(problems, list) else None)
+    page.add("ebbgate_probe_restarts", {}, status.probe.restarts)
+    page.add("ebbgate_history_written", {}, status.history.written)
+    page.add("ebbgate_history_dropped", {}, status.history.dropped)
+    if status.policies.problems is not None:
+        page.add("ebbgate_policy_problems", {}, len(status.policies.problems))

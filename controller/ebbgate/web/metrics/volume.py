@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from ebbgate.knobs.values import metric_value
 from ebbgate.model.decision import GateKind
 from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
-from ebbgate.model.status import FlowTotals, VolumeStatus, VolumeTotals
+from ebbgate.model.status import TimedFlowTotals, VolumeStatus, VolumeTotals
 from ebbgate.model.volume import Mode
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
 from ebbgate.units import NS_PER_S, SECTOR_BYTES
-from ebbgate.web.metrics.families import Buckets, Page, number
+from ebbgate.web.metrics.families import Buckets, Labels, Page, number
 
-Document = Mapping[str, Any]
 HOLD: Final = "hold"
 _OTHER: Final = "other"
 _MODES: Final = (*map(str, Mode), HOLD)
@@ -40,11 +39,6 @@ _LEVELS: Final = {
 _ABOUT: Final = ("kind", "title", "policy", "overlay", "cache_mode")
 
 
-def mapping(value: Any) -> Document:
-    """Return a part of a document; empty if it is something else, as in another version."""
-    return value if isinstance(value, dict) else {}
-
-
 def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
     """Add what is known of the volume now: levels, states, knobs."""
     volume = {"volume": name}
@@ -65,7 +59,7 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
             page.add("ebbgate_knob_manual", {**volume, "knob": knob}, manual)
 
 
-def _add_states(page: Page, volume: Document, status: VolumeStatus) -> None:
+def _add_states(page: Page, volume: Labels, status: VolumeStatus) -> None:
     mode = HOLD if status.frozen else status.mode
     if mode is not None:
         page.add_states("ebbgate_mode", volume, _MODES, mode)
@@ -99,26 +93,27 @@ _RUN_EDGES_BYTES: Final = [float(SECTOR_BYTES * (2 << bucket)) for bucket in _RU
 def add_totals(page: Page, name: str, totals: VolumeTotals) -> None:
     """Add what was counted since the volume is followed; an older daemon counts nothing."""
     volume = {"volume": name}
-    for way, flow in sorted(totals.paths.items()):
+    for way, flow in sorted((totals.paths or {}).items()):
         op, _, path = way.partition(" ")
         _add_flow(page, {**volume, "op": op, "path": path}, flow)
-    for reason, flow in sorted(totals.bypass.items()):
-        page.add("ebbgate_bypass_bytes", {**volume, "reason": reason}, flow.bytes)
-    for op, counts in sorted(totals.run_bytes.items()):
+    for reason, bypass in sorted((totals.bypass or {}).items()):
+        page.add("ebbgate_bypass_bytes", {**volume, "reason": reason}, bypass.bytes)
+    for op, counts in sorted((totals.run_bytes or {}).items()):
         runs = Buckets(_RUN_EDGES_BYTES, list(_merged(counts, _RUN_BUCKETS)), None)
         page.add_histogram("ebbgate_seq_run_bytes", {**volume, "op": op}, runs)
     sum_ns = number(totals.gap_sum_ns)
     if sum_ns is not None:
-        gaps = list(_merged(totals.gap_counts, _GAP_BUCKETS))
+        gaps = list(_merged(totals.gap_counts or (), _GAP_BUCKETS))
         buckets = Buckets(_GAP_EDGES_S, gaps, sum_ns / NS_PER_S)
         page.add_histogram("ebbgate_idle_gap_seconds", volume, buckets)
-    page.add("ebbgate_destage_bytes", volume, totals.destage.bytes)
-    for what, lost in sorted(totals.lost.items()):
+    if totals.destage is not None:
+        page.add("ebbgate_destage_bytes", volume, totals.destage.bytes)
+    for what, lost in sorted((totals.lost or {}).items()):
         page.add("ebbgate_probe_lost", {**volume, "what": what}, lost)
     _add_own(page, volume, totals)
 
 
-def _add_flow(page: Page, labels: Document, flow: FlowTotals) -> None:
+def _add_flow(page: Page, labels: Labels, flow: TimedFlowTotals) -> None:
     page.add("ebbgate_io_bytes", labels, flow.bytes)
     total_ns = number(flow.latency_sum_ns)
     if total_ns is not None:
@@ -127,7 +122,7 @@ def _add_flow(page: Page, labels: Document, flow: FlowTotals) -> None:
         page.add_histogram("ebbgate_io_seconds", labels, buckets)
 
 
-def _add_own(page: Page, volume: Document, totals: VolumeTotals) -> None:
+def _add_own(page: Page, volume: Labels, totals: VolumeTotals) -> None:
     """Add what ebbgate itself did."""
     for each in totals.knob_changes:
         labels = {**volume, "knob": each.knob, "actor": each.actor}

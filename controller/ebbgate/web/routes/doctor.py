@@ -11,11 +11,10 @@ from starlette.responses import Response
 
 from ebbgate.doctor import unprivileged
 from ebbgate.doctor.remedy import ApplyRequest
-from ebbgate.doctor.unprivileged import DaemonStatus
+from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind
-from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.web.models.doctor import AdviceList, DoctorReport
 from ebbgate.web.responses import reply
 from ebbgate.web.snapshot import Databases, Snapshot
@@ -67,12 +66,12 @@ def _apply_requests(databases: Databases) -> list[ApplyRequest]:
     ]
 
 
-def fresh_status(snapshot: Snapshot) -> DaemonStatus:
-    """Return the fresh statuses of the daemon; nothing if it is dead."""
-    fresh = {
-        name: each.document
-        for name, each in snapshot.live.items()
-        if snapshot.alive and snapshot.now_unix_ns - each.at_unix_ns <= STATUS_STALE_NS
-    }
-    daemon = fresh.pop("", {})
-    return DaemonStatus(daemon, fresh)
+def fresh_status(snapshot: Snapshot) -> FreshStatus:
+    """Return the fresh statuses; nothing if the daemon is dead."""
+    if not snapshot.alive:
+        return FreshStatus()
+    live, now_ns = snapshot.live, snapshot.now_unix_ns
+    return FreshStatus(
+        live.daemon.status if live.daemon and live.daemon.fresh(now_ns) else None,
+        {name: each.status for name, each in live.volumes.items() if each.fresh(now_ns)},
+    )

@@ -60,8 +60,8 @@ def routes_live(databases: Databases) -> APIRouter:
         snapshot = databases.snapshot(_AGE_S)
         if snapshot.why is not None:
             raise ApiError(503, snapshot.why, "see /api/v1/health", retry_after_s=2)
-        live = snapshot.live.get(volume)
-        if live is None or not volume:
+        live = snapshot.live.volumes.get(volume)
+        if live is None:
             raise ApiError(404, f"the daemon does not follow {volume}", "see /api/v1/volumes")
         try:
             found = convert.volume(
