@@ -262,7 +262,7 @@ def _paths(paths: Mapping[str, Sequence[int | None]]) -> dict[tuple[Direction, s
 
 
 def _cutoff(row: HistorySample) -> float | None:
-    """Return at which of its two levels bcache would stop, if the forecast of then shows it."""
+    """Return at which of its two levels bcache would stop, if the recorded forecast shows it."""
     full_s, cache, level = row["time_to_full_s"], row["cache_bytes"], row["in_use_ratio"]
     came, went = row["dirty_in_bytes_per_s"], row["destage_bytes_per_s"]
     if full_s is None or level is None or came is None or went is None:
@@ -309,7 +309,7 @@ def _whole(value: float | None) -> int | None:
 _ALWAYS: Final = (
     "the measurements are the result of the decisions then: another policy would have led to"
     " another dirty level and other latencies",
-    "overrides are left out, and the rollback guard sees the latencies of then",
+    "overrides are left out, and the rollback guard sees the latencies recorded then",
 )
 
 
@@ -373,14 +373,14 @@ def _of_gaps(history: HistoryWindow, gaps: Sequence[Gap], used: Iterable[Policy]
         return
     yield (
         "the history does not keep the gaps that the wait is learned from: `wait: auto` uses the"
-        " wait of then; how fast a gap drains is unknown"
+        " recorded wait; how fast a gap drains is unknown"
     )
     own = [p.destage.wait_ns for p in used if p.destage is not None and p.destage.wait_ns]
     shortest = max((gap.wait_ns for gap in gaps), default=0)
     if own and gaps and min(own) < shortest:
         yield (
-            f"gaps shorter than the wait of then (up to {format_ns(shortest)}) are unknown, so"
+            f"gaps shorter than the recorded wait (up to {format_ns(shortest)}) are unknown, so"
             f" a wait of {format_ns(min(own))} would have found more"
         )
     if own and any(row["span_ns"] <= NS_PER_S for row in history.samples) and not gaps:
-        yield "the history has no edges for this time: idleness is judged by the wait of then"
+        yield "the history has no edges for this time: idleness is judged by the recorded wait"

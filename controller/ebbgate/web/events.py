@@ -28,7 +28,7 @@ READERS_PER_CLIENT_MAX: Final = 100
 """A proxy is one client for all browsers behind it."""
 COMMENT_S: Final = 15.0
 STUCK_S: Final = 30.0
-"""A reader that takes nothing for so long is dropped: its buffers are this process's memory."""
+"""A reader that reads nothing for this time is dropped: its buffers are this process's memory."""
 _POLL_S: Final = 0.5
 _HEALTH_S: Final = 5.0
 """How often the health is sent although only times in it have changed."""

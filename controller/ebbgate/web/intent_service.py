@@ -129,7 +129,7 @@ class IntentService:
 
 
 def label_of(header: str) -> str:
-    """Return who sits before the page, as the page says. Raises ApiError."""
+    """Return the name of the person at the page, which the page sends. Raises ApiError."""
     name = header.strip()
     if not name.isprintable():
         raise ApiError(422, "X-Ebbgate-Who is not printable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether the daemon runs, asked at most once a second. I/O: the control socket; any thread."""
+"""Whether the daemon runs, checked at most once a second. I/O: the control socket; any thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 
 _EVERY_S: Final = 1.0
 _TIMEOUT_S: Final = 0.5
-"""Readers wait meanwhile; a daemon that is well greets within a millisecond."""
+"""Readers wait meanwhile; a healthy daemon greets within a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ebbgate.web.models.history import Columns, PathColumns, Samples
 _COLUMNS: Final = tuple(Columns.__annotations__)
 SPANS_NS: Final = (SECOND_NS, MINUTE_NS, HOUR_NS)
 _INTERVALS_COVERED: Final = 1.5
-"""A sample covers so many usual intervals, so that a little delay is no hole."""
+"""A sample covers this many usual intervals, so that a short delay makes no hole."""
 _COVERED_NS_MAX: Final = 30 * NS_PER_S
 """No tick is slower than 10 s, so a longer pause is always a hole."""
 

@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Advice, and what was applied
-         * @description What `ebbgate doctor` says, as far as an unprivileged process can know it; the rest is in
+         * @description The advice of `ebbgate doctor` that an unprivileged process can find; the rest is in
          *     `unknown`.
          */
         get: operations["advice"];
@@ -471,13 +471,13 @@ export interface components {
             id: string;
             /** @description The line that makes it permanent, for the file named in `lasts`. */
             keep: string | null;
-            /** @description What of it survives a reboot; null if nothing is to be done. */
+            /** @description What of it survives a reboot; null if there is no command. */
             lasts: string | null;
             /** @description The weight for people: Problem, Recommended or Info. */
             severity: string;
             /** @description What to do and why. */
             text: string;
-            /** @description The volume's name for people. */
+            /** @description The volume's display name. */
             title: string;
             /** @description The command that undoes it; null if there is none. */
             undo: string | null;
@@ -511,7 +511,7 @@ export interface components {
             id: string;
             /** @description What it set that is still in force. */
             knobs: components["schemas"]["AppliedKnob"][];
-            /** @description The volume's name for people. */
+            /** @description The volume's display name. */
             title: string;
             /** @description The volume. */
             volume: string;
@@ -639,7 +639,7 @@ export interface components {
             /** @description Its version. */
             version: string | null;
         };
-        /** @description The gate that a decision wants. */
+        /** @description The gate that a decision sets. */
         DecidedGate: {
             /** @description The depth that replaces a rate on dm-cache, else 0. Unit: requests. */
             depth_ios: number;
@@ -660,7 +660,7 @@ export interface components {
             at_unix_s: number;
             /** @description The strategy that decided the cutoff; empty if none. */
             cutoff_strategy: string;
-            /** @description The gate that it wants; null if none. */
+            /** @description The gate that it sets; null if none. */
             gate: components["schemas"]["DecidedGate"] | null;
             /** @description The strategy that decided the gate; empty if none. */
             gate_strategy: string;
@@ -732,11 +732,11 @@ export interface components {
         };
         /** @description A time in which the two policies differed. */
         DryRunDifference: {
-            /** @description What this policy would have wanted. */
+            /** @description What this policy would have decided. */
             after: string;
             /** @description From. Unit: s since 1970. */
             at_unix_s: number;
-            /** @description What the other policy wanted. */
+            /** @description What the other policy decided. */
             before: string;
             /** @description What differed: destage, streams and so on. */
             setting: string;
@@ -768,7 +768,7 @@ export interface components {
         DryRunResult: {
             /** @description The share of the time that has samples. Unit: 1. */
             coverage_ratio: number;
-            /** @description How long which gate was wanted. */
+            /** @description How long each gate would have been set. */
             destage_s: components["schemas"]["DryRunSpent"];
             /** @description In order of time, at most 1000. */
             differences: components["schemas"]["DryRunDifference"][];
@@ -783,7 +783,7 @@ export interface components {
             /** @description Its end. Unit: s since 1970. */
             until_unix_s: number;
         };
-        /** @description How long each policy wanted which gate. */
+        /** @description How long each policy would have set each gate. */
         DryRunSpent: {
             /** @description This policy, by gate. Unit: s. */
             after: {
@@ -802,7 +802,7 @@ export interface components {
             overlay: string | null;
             /** @description Name of the policy. */
             policy: string;
-            /** @description Its name for people. */
+            /** @description Its display name. */
             title: string;
             /** @description The volume. */
             volume: string;
@@ -836,7 +836,7 @@ export interface components {
             at_unix_s: number;
             /** @description The strategy that decided the cutoff; empty if none. */
             cutoff_strategy: string;
-            /** @description The gate that it wants; null if none. */
+            /** @description The gate that it sets; null if none. */
             gate: components["schemas"]["DecidedGate"] | null;
             /** @description The strategy that decided the gate; empty if none. */
             gate_strategy: string;
@@ -935,7 +935,7 @@ export interface components {
             original: string | null;
             /** @description kernel, ebbgate, or manual (changed by someone else since). */
             owner: string;
-            /** @description Whether people can set it through ebbgate, within its bounds. */
+            /** @description Whether users can set it through ebbgate, within its bounds. */
             settable: boolean;
             /** @description As the kernel writes it; null if unknown. */
             value: string | null;
@@ -994,7 +994,7 @@ export interface components {
         };
         /** @description What could not be checked, and why. */
         NotChecked: {
-            /** @description The volume's name for people. */
+            /** @description The volume's display name. */
             title: string | null;
             /** @description The volume; null if unknown. */
             volume: string | null;
@@ -1138,12 +1138,12 @@ export interface components {
             name: string;
             /** @description Time of one run; null if it did not run. Unit: ns. */
             ns_per_run: number | null;
-            /** @description Time that it took. Unit: ns. */
+            /** @description The time that it took. Unit: ns. */
             run_ns: number;
             /** @description How often it ran. Unit: runs. */
             runs: number;
         };
-        /** @description What one strategy, rule or override wants, and why. */
+        /** @description What one strategy, rule or override proposes, and why. */
         Proposal: {
             /** @description The comparisons that it made. */
             conditions: components["schemas"]["Condition"][];
@@ -1201,7 +1201,7 @@ export interface components {
             /** @description Always true; an invalid token is an error. */
             ok: boolean;
         };
-        /** @description A volume as the daemon last saw it. NotChecked values are null, never zero. */
+        /** @description A volume as the daemon last saw it. Unknown values are null, never zero. */
         Volume: {
             /** @description How long ago that was. Unit: s. */
             age_s: number;
@@ -1282,7 +1282,7 @@ export interface components {
              * @example adaptive
              */
             policy: string;
-            /** @description What each strategy wants now, and which one decides. */
+            /** @description What each strategy proposes now, and which one decides. */
             proposals: components["schemas"]["Proposal"][];
             /** @description The load: gap, burst, stream, light or unknown. */
             regime: string;
@@ -1304,7 +1304,7 @@ export interface components {
             /** @description Until the kernel stops caching writes, at this rate; see `never`. Unit: s. */
             time_to_full_s: number | null;
             /**
-             * @description Its name for people.
+             * @description Its display name.
              * @example vg/data
              */
             title: string;
@@ -1334,7 +1334,7 @@ export interface components {
             mode: string | null;
             /** @description The state that the kernel reports. */
             state: string | null;
-            /** @description What people call it. */
+            /** @description Its display name. */
             title: string;
             /** @description The volume. */
             volume: string;
@@ -1414,7 +1414,7 @@ export interface operations {
                 since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
                 until_unix_s?: number | null;
-                /** @description Only those before this number. */
+                /** @description Only those with a smaller number. */
                 before_id?: number | null;
                 /** @description Largest number of results. */
                 limit?: number;
@@ -1675,7 +1675,7 @@ export interface operations {
             query?: {
                 /** @description Largest number of results. */
                 limit?: number;
-                /** @description Only those before this number. */
+                /** @description Only those with a smaller number. */
                 before_id?: number | null;
             };
             header?: never;

@@ -80,8 +80,8 @@ _OF_A_VOLUME: Final = (
     Family("ebbgate_gate_state", Type.STATESET, "Gate of write-back; released: the kernel's own"
            " settings."),
     Family("ebbgate_io_seconds", HISTOGRAM, "Latency of users' requests at the volume, by path"
-           " through the cache. The sum is made of the middles of the probe's buckets and accurate"
-           " to an eighth.", "seconds"),
+           " through the cache. The sum is computed from the middles of the probe's buckets and is"
+           " accurate to an eighth.", "seconds"),
     Family("ebbgate_io_bytes", COUNTER, "Bytes of users' requests that were answered.", "bytes"),
     Family("ebbgate_bypass_bytes", COUNTER, "Bytes that skipped the cache, by the kernel's reason.",
            "bytes"),

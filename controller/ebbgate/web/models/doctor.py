@@ -13,7 +13,7 @@ class Advice(Model):
 
     id: Annotated[str, doc("A number that does not change its meaning.", example="EBB-206")]
     volume: Annotated[str, doc("The volume.")]
-    title: Annotated[str, doc("The volume's name for people.")]
+    title: Annotated[str, doc("The volume's display name.")]
     weight: Annotated[
         str,
         doc(
@@ -27,9 +27,7 @@ class Advice(Model):
     evidence: Annotated[list[str], doc("What was measured here.")]
     effect: Annotated[str | None, doc("The expected effect; null if unknown.")]
     command: Annotated[str | None, doc("The command that does it; null if there is none.")]
-    lasts: Annotated[
-        str | None, doc("What of it survives a reboot; null if nothing is to be done.")
-    ]
+    lasts: Annotated[str | None, doc("What of it survives a reboot; null if there is no command.")]
     keep: Annotated[
         str | None, doc("The line that makes it permanent, for the file named in `lasts`.")
     ]
@@ -52,7 +50,7 @@ class AppliedAdvice(Model):
 
     id: Annotated[str, doc("Its number.", example="EBB-206")]
     volume: Annotated[str, doc("The volume.")]
-    title: Annotated[str, doc("The volume's name for people.")]
+    title: Annotated[str, doc("The volume's display name.")]
     who: Annotated[str, doc("Who applied it.")]
     at_unix_s: Annotated[float, doc("When.", "s since 1970")]
     knobs: Annotated[list[AppliedKnob], doc("What it set that is still in force.")]
@@ -62,7 +60,7 @@ class NotChecked(Model):
     """What could not be checked, and why."""
 
     volume: Annotated[str | None, doc("The volume; null if unknown.")]
-    title: Annotated[str | None, doc("The volume's name for people.")]
+    title: Annotated[str | None, doc("The volume's display name.")]
     why: Annotated[str, doc("The reason, and the next step.")]
 
 
@@ -95,7 +93,7 @@ class ProgramCost(Model):
     id: Annotated[int, doc("Its number in the kernel.")]
     name: Annotated[str, doc("Its name.")]
     runs: Annotated[int, doc("How often it ran.", "runs")]
-    run_ns: Annotated[int, doc("Time that it took.", "ns")]
+    run_ns: Annotated[int, doc("The time that it took.", "ns")]
     ns_per_run: Annotated[float | None, doc("Time of one run; null if it did not run.", "ns")]
 
 
@@ -141,7 +139,7 @@ class VolumeReport(Model):
     """A volume as the kernel shows it."""
 
     volume: Annotated[str, doc("The volume.")]
-    title: Annotated[str, doc("What people call it.")]
+    title: Annotated[str, doc("Its display name.")]
     kind: Annotated[str, doc("bcache, dm-cache or dm-writecache.")]
     mode: Annotated[str | None, doc("observe, advise or enforce; null if unknown.")]
     state: Annotated[str | None, doc("The state that the kernel reports.")]

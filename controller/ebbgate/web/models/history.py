@@ -114,7 +114,7 @@ class Actions(Model):
 
 
 class DecidedGate(Model):
-    """The gate that a decision wants."""
+    """The gate that a decision sets."""
 
     kind: Annotated[str, doc("released, closed, paced, pulsed or open.")]
     rate_bytes_per_s: Annotated[int, doc("The rate if paced or pulsed, else 0.", "B/s")]
@@ -131,7 +131,7 @@ class Decision(Model):
     at_unix_s: Annotated[float, doc("When.", "s since 1970")]
     volume: Annotated[str, doc("The volume.")]
     acted: Annotated[bool, doc("Whether a knob was written for it.")]
-    gate: Annotated[DecidedGate | None, doc("The gate that it wants; null if none.")]
+    gate: Annotated[DecidedGate | None, doc("The gate that it sets; null if none.")]
     gate_strategy: Annotated[str, doc("The strategy that decided the gate; empty if none.")]
     sequential_cutoff_bytes: Annotated[
         int | None, doc("Run length from which streams bypass the cache; null if not set.", "B")

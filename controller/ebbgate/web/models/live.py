@@ -21,7 +21,7 @@ class Condition(Model):
 
 
 class Proposal(Model):
-    """What one strategy, rule or override wants, and why."""
+    """What one strategy, rule or override proposes, and why."""
 
     strategy: Annotated[str, doc("Its name.", example="idle_destage")]
     reason: Annotated[str, doc("Why, in a sentence.")]
@@ -78,7 +78,7 @@ class Knob(Model):
         str | None, doc("The value before ebbgate; null if ebbgate has not changed it.")
     ]
     owner: Annotated[str, doc("kernel, ebbgate, or manual (changed by someone else since).")]
-    settable: Annotated[bool, doc("Whether people can set it through ebbgate, within its bounds.")]
+    settable: Annotated[bool, doc("Whether users can set it through ebbgate, within its bounds.")]
 
 
 class CleaningState(Model):
@@ -106,10 +106,10 @@ class ActiveOverride(Model):
 
 
 class Volume(Model):
-    """A volume as the daemon last saw it. NotChecked values are null, never zero."""
+    """A volume as the daemon last saw it. Unknown values are null, never zero."""
 
     volume: Annotated[str, doc("Its name in paths of this API.", example="bcache0")]
-    title: Annotated[str, doc("Its name for people.", example="vg/data")]
+    title: Annotated[str, doc("Its display name.", example="vg/data")]
     kind: Annotated[str, doc("bcache, dm-cache or dm-writecache.")]
     mode: Annotated[str, doc("observe, advise or enforce.")]
     policy: Annotated[str, doc("The policy in force.", example="adaptive")]
@@ -187,7 +187,7 @@ class Volume(Model):
     ]
     knobs: Annotated[dict[str, Knob], doc("All knobs by kernel name.")]
     proposals: Annotated[
-        list[Proposal], doc("What each strategy wants now, and which one decides.")
+        list[Proposal], doc("What each strategy proposes now, and which one decides.")
     ]
     cleaning: Annotated[CleaningState | None, doc("A cleaning under way; null if there is none.")]
     overrides: Annotated[list[ActiveOverride], doc("Overrides in force.")]

@@ -51,7 +51,7 @@ class EffectivePolicy(Model):
     """The policy of a volume now."""
 
     volume: Annotated[str, doc("The volume.")]
-    title: Annotated[str, doc("Its name for people.")]
+    title: Annotated[str, doc("Its display name.")]
     policy: Annotated[str, doc("Name of the policy.")]
     overlay: Annotated[str | None, doc("The part of its schedule that is in force.")]
     file: Annotated[str | None, doc("Its file; null if it is shipped.")]
@@ -100,14 +100,14 @@ class DryRunDifference(Model):
     at_unix_s: Annotated[float, doc("From.", "s since 1970")]
     until_unix_s: Annotated[float, doc("Until.", "s since 1970")]
     setting: Annotated[str, doc("What differed: destage, streams and so on.")]
-    before: Annotated[str, doc("What the other policy wanted.")]
-    after: Annotated[str, doc("What this policy would have wanted.")]
+    before: Annotated[str, doc("What the other policy decided.")]
+    after: Annotated[str, doc("What this policy would have decided.")]
     why_before: Annotated[str, doc("The other policy's reason.")]
     why_after: Annotated[str, doc("This policy's reason.")]
 
 
 class DryRunSpent(Model):
-    """How long each policy wanted which gate."""
+    """How long each policy would have set each gate."""
 
     before: Annotated[dict[str, float], doc("The other policy, by gate.", "s")]
     after: Annotated[dict[str, float], doc("This policy, by gate.", "s")]
@@ -122,5 +122,5 @@ class DryRunResult(Model):
     coverage_ratio: Annotated[float, doc("The share of the time that has samples.", "1")]
     differences: Annotated[list[DryRunDifference], doc("In order of time, at most 1000.")]
     left_out: Annotated[int, doc("Shorter differences that are left out.", "differences")]
-    destage_s: Annotated[DryRunSpent, doc("How long which gate was wanted.")]
+    destage_s: Annotated[DryRunSpent, doc("How long each gate would have been set.")]
     notes: Annotated[list[str], doc("What the history cannot show, one sentence each.")]

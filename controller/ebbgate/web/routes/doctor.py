@@ -29,7 +29,7 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
 
     @router.get("/advice", summary="Advice, and what was applied", response_model=AdviceList)
     def advice() -> Response:
-        """What `ebbgate doctor` says, as far as an unprivileged process can know it; the rest is in
+        """The advice of `ebbgate doctor` that an unprivileged process can find; the rest is in
         `unknown`.
         """
         found = unprivileged.advice(

@@ -40,7 +40,9 @@ _CELLS: Final[Any] = Query(
 _OP: Final[Any] = Query("read", description="Reads or writes.")
 _WRITES: Final[Any] = Query(500, ge=1, le=5000, description="Largest number of results.")
 _LIMIT: Final[Any] = Query(100, ge=1, le=1000, description="Largest number of results.")
-_BEFORE: Final[Any] = Query(None, ge=1, le=NUMBER_MAX, description="Only those before this number.")
+_BEFORE: Final[Any] = Query(
+    None, ge=1, le=NUMBER_MAX, description="Only those with a smaller number."
+)
 _OF_VOLUME: Final[Any] = Query(None, max_length=128, description="Only of this volume.")
 _OF_KNOB: Final[Any] = Query(None, max_length=128, description="Only of this knob.")
 _OF_STRATEGY: Final[Any] = Query(None, max_length=128, description="Only of this strategy.")
@@ -190,5 +192,5 @@ def grid_of(history: WebHistory, volume: str, stretch: tuple[int, int], points: 
     if found is None:
         hours = (until_ns - since_ns) / HOUR_NS
         text = f"{hours:.0f} hours do not fit in {points} points, since none is longer than an hour"
-        raise ApiError(422, text, "ask for more points, or for a shorter time")
+        raise ApiError(422, text, "request more points, or a shorter time")
     return found

@@ -17,7 +17,9 @@ from ebbgate.web.routes.declare import JSON_BODY, NUMBER, NUMBER_MAX, TOKEN, ref
 from ebbgate.web.snapshot import Databases
 
 _LIMIT: Final[Any] = Query(50, ge=1, le=1000, description="Largest number of results.")
-_BEFORE: Final[Any] = Query(None, ge=1, le=NUMBER_MAX, description="Only those before this number.")
+_BEFORE: Final[Any] = Query(
+    None, ge=1, le=NUMBER_MAX, description="Only those with a smaller number."
+)
 _WHO: Final[Any] = Header(
     "",
     alias="X-Ebbgate-Who",

@@ -69,7 +69,9 @@ def routes_live(databases: Databases) -> APIRouter:
             )
         except ValidationError as error:
             text = f"the status of {volume} was written by another version: {error}"
-            raise ApiError(503, text, "install both anew and restart both") from error
+            raise ApiError(
+                503, text, "install both from the same release and restart both"
+            ) from error
         return reply(found)
 
     @router.get(
