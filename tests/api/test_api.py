@@ -97,7 +97,7 @@ def test_the_sets_are_two_generations() -> None:
 
 
 @each_set
-def test_what_a_stream_tells_is_as_described(urls: dict[str, str], name: str) -> None:
+def test_event_stream_matches_its_description(urls: dict[str, str], name: str) -> None:
     server = Served(None, int(urls[name].rpartition(":")[2]))  # type: ignore[arg-type]
     left = set(TOLD)
     with server.events() as events:

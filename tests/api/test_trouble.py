@@ -125,9 +125,7 @@ def told(events: Iterator[tuple[str, str, Any]], **wanted: Holds) -> dict[str, A
 
 # ---- the web process -----------------------------------------------------------------------------
 @pytest.mark.parametrize("name", SETS)
-def test_a_web_process_that_was_killed_tells_what_was_missed(
-    state: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_killed_web_process_resends_missed_events(state: Path, tmp_path: Path, name: str) -> None:
     port = free_port()
     with served(tmp_path, state, name, port) as first, first.client.events() as events:
         last = next(number for kind, number, _ in events if kind == "health")
@@ -154,7 +152,7 @@ def test_a_web_process_that_was_killed_tells_what_was_missed(
     ],
 )
 @pytest.mark.timeout(120)
-def test_a_history_that_cannot_be_read_is_said_by_every_route_and_is_back_by_itself(
+def test_every_route_reports_an_unreadable_history_and_recovers(
     lasting: Lasting, trouble: DatabaseFault, lasts_s: float, requests: tuple[int, int]
 ) -> None:
     site, state = lasting.site, lasting.state
@@ -225,7 +223,7 @@ def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.timeout(120)
-def test_a_daemon_that_dies_is_said_at_once_and_its_return_too(tmp_path: Path, name: str) -> None:
+def test_a_dead_daemon_and_its_return_are_reported_at_once(tmp_path: Path, name: str) -> None:
     with history(tmp_path) as state, served(tmp_path, state, name) as site:
         until("it lives", lambda: ask(site, "/health").json["daemon"]["alive"])
         assert site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN).status == 202

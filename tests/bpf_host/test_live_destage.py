@@ -162,7 +162,7 @@ def test_a_write_whose_end_was_missed_is_dropped_when_nothing_moves(destage: Des
     assert (tick["inflight_ios"], tick["inflight_bytes"]) == (0, 0)
 
 
-def test_writes_that_are_held_for_long_stay_counted(destage: Destage) -> None:
+def test_long_delayed_writes_stay_counted(destage: Destage) -> None:
     destage.track()
     destage.pace(PERIOD_NS)
     with destage.writes(7):

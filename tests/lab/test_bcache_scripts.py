@@ -234,7 +234,7 @@ def test_writes_survive_attach_and_detach_of_a_writecache(harness: ScriptHarness
 
 
 @pytest.mark.full
-def test_a_volume_of_unknown_content_needs_its_block_size_said(harness: ScriptHarness) -> None:
+def test_a_volume_of_unknown_content_needs_a_block_size(harness: ScriptHarness) -> None:
     harness.make_volume(64)
     refused = harness.run("writecache-attach", "--yes", VOLUME, harness.ssd)
     assert (refused.rc, "--block-size" in refused.stderr) == (64, True)

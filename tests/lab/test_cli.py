@@ -55,7 +55,7 @@ def as_json(product: Product, *words: str) -> Any:
 
 
 @pytest.mark.parametrize("knob", BCACHE_KNOBS, ids=lambda knob: knob.name)
-def test_a_stock_kernel_has_each_knob_where_and_how_the_table_says(
+def test_a_stock_kernel_has_each_knob_as_in_the_catalogue(
     guest: Session, stack: BcacheStack, knob: Knob
 ) -> None:
     device = Device("vda", (1, 0), 1)
@@ -72,9 +72,7 @@ def test_a_stock_kernel_has_each_knob_where_and_how_the_table_says(
         assert value == text, "a rounded value must be in the table as such"
 
 
-def test_status_says_what_the_kernel_says(
-    guest: Session, stack: BcacheStack, product: Product
-) -> None:
+def test_status_matches_the_kernel(guest: Session, stack: BcacheStack, product: Product) -> None:
     (volume,) = as_json(product, "status", stack.volume)["volumes"]
     assert (volume["mode"], volume["live"]) == ("enforce", True)
     assert volume["cache_mode"] == "writeback"

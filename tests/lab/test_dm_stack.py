@@ -36,7 +36,7 @@ def test_a_status_line_is_read_by_its_counts() -> None:
     assert not status.needs_check
 
 
-def test_a_cache_that_needs_a_check_or_has_failed_is_told() -> None:
+def test_a_cache_that_needs_a_check_or_has_failed_is_reported() -> None:
     assert cache_status(_STATUS.replace("rw -", "ro needs_check")).needs_check
     with pytest.raises(LabError, match="no working cache"):
         cache_status("vg-data: 0 4186112 cache Fail")
@@ -45,7 +45,7 @@ def test_a_cache_that_needs_a_check_or_has_failed_is_told() -> None:
 
 
 @pytest.mark.parametrize(("lvm", "cachepool"), _CACHES)
-def test_a_cache_is_made_as_told_and_left_clean_with_dirty_data(
+def test_a_cache_is_made_as_requested_and_removed_clean(
     guest: Session, lvm: bool, cachepool: bool
 ) -> None:
     with DmCacheStack(guest, lvm=lvm, cachepool=cachepool) as stack:
@@ -116,7 +116,7 @@ def damage(guest: Session, stack: DmStack) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("options", [Options(), Options(lvm=False)])
-def test_what_stands_where_is_known(guest: Session, options: Options) -> None:
+def test_each_part_of_a_stack_has_its_device(guest: Session, options: Options) -> None:
     with DmCacheStack(guest, **options) as stack:
         parts = [stack.dev_t(part) for part in ("volume", "origin", "cache", "metadata")]
         assert len(set(parts)) == 4

@@ -127,7 +127,7 @@ def test_an_edit_in_the_checkout_shows_in_a_running_guest(guest: Session) -> Non
         file.unlink()
 
 
-def test_a_mirrored_folder_is_a_copy_that_follows_when_told(guest: Session) -> None:
+def test_a_mirrored_folder_is_a_copy_that_follows_on_request(guest: Session) -> None:
     folder = CHECKOUT / "build" / "lab-mirror"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "file"

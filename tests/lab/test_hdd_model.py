@@ -133,7 +133,7 @@ def bench(
 
 @pytest.mark.parametrize("depth", [1, 16])
 @pytest.mark.parametrize("write", [False, True])
-def test_the_server_is_as_slow_as_the_model_says(
+def test_the_server_is_as_slow_as_the_model(
     served: tuple[Path, HddControl], depth: int, write: bool
 ) -> None:
     counted, seconds = bench(served, count=80, size=4096, step=77 * MIB, depth=depth, write=write)

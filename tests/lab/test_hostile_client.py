@@ -14,7 +14,7 @@ from tests.bench.report import holds
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the daemon has to be root's")
 
 
-def test_a_client_with_the_web_user_s_rights_harms_nobody() -> None:
+def test_a_client_with_the_web_users_rights_harms_no_other_client() -> None:
     report = hostile_client.run(Context(repetitions=1, seed=1, variant="30s"))
     found = dict(report.ratios)
     # Beside other tests the loop may wait for a core; that is not what is tested here.

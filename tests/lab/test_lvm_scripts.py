@@ -142,7 +142,7 @@ def test_pvcreate_refuses_a_signature_that_came_after_the_check(harness: ScriptH
 
 
 @pytest.mark.full
-def test_a_device_with_other_volumes_stays_and_the_dry_run_says_so(harness: ScriptHarness) -> None:
+def test_a_device_with_other_volumes_stays_also_in_the_dry_run(harness: ScriptHarness) -> None:
     harness.make_volume(64)
     harness.ok("lvmcache-attach", "--yes", "--size", "64m", VOLUME, harness.ssd)
     harness.shell(f"lvcreate -q -y -n other -L 16m vg {harness.ssd}")

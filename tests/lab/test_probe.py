@@ -85,7 +85,7 @@ def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) ->
         assert gain("dev", device, way, "fg", "ios") == 0
 
 
-def test_hits_and_misses_are_told_apart_and_fills_are_background(
+def test_hits_and_misses_differ_and_fills_are_background(
     probe: GuestProbe, stack: BcacheStack
 ) -> None:
     cold = job(stack, "randread", size="64m", offset="1g", io_size="512k", allrandrepeat=1)

@@ -40,7 +40,7 @@ def test_a_volume_comes_and_goes_and_lets_the_module_go(guest: Session) -> None:
             wait_until(lambda: module_users(guest) == alone, 10, "the module to be let go")
 
 
-def test_a_volume_that_vanishes_is_let_go(guest: Session) -> None:
+def test_a_vanished_volume_is_untracked(guest: Session) -> None:
     with (
         GuestProbe(guest) as probe,
         pytest.raises(UncleanStack, match="gone"),

@@ -76,7 +76,7 @@ def test_a_rule_that_is_changed_fails_its_test(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_an_alert_says_what_it_means_and_what_to_do(rule: dict[str, dict[str, str]]) -> None:
+def test_an_alert_has_a_summary_and_a_remedy(rule: dict[str, dict[str, str]]) -> None:
     assert set(rule["annotations"]) == {"summary", "description", "action"}
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert "$labels.instance" in rule["annotations"]["summary"]

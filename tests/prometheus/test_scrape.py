@@ -68,7 +68,7 @@ def test_the_target_is_up_and_every_scrape_was_taken_whole(seen: Stack) -> None:
     assert scraped == kept > 200
 
 
-def test_prometheus_knows_type_and_help_of_each_metric(seen: Stack) -> None:
+def test_prometheus_has_type_and_help_of_each_metric(seen: Stack) -> None:
     known = seen.ask("metadata")
     for family in FAMILIES:
         found = [known[n] for n in known if n.removesuffix("_total") == family.name]

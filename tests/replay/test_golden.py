@@ -30,7 +30,7 @@ def test_the_recording_leads_to_the_reviewed_decisions(recording: Path) -> None:
 
 
 @each_recording
-def test_the_recording_says_where_it_comes_from_and_is_whole(recording: Path) -> None:
+def test_the_recording_is_complete_and_names_its_origin(recording: Path) -> None:
     with recording.open() as lines:
         records = list(read_recording(lines))
     assert isinstance(records[0], RecordingHeader)

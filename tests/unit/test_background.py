@@ -31,9 +31,7 @@ def test_jobs_are_done_in_their_order_on_another_thread() -> None:
     ("error", "raised"),
     [(NotFound("gone"), NotFound), (OSError(5, "Input/output error"), Unavailable)],
 )
-def test_what_it_raises_is_raised_to_whoever_asked(
-    error: Exception, raised: type[Exception]
-) -> None:
+def test_its_exception_is_raised_to_the_caller(error: Exception, raised: type[Exception]) -> None:
     def work() -> None:
         raise error
 
@@ -41,7 +39,7 @@ def test_what_it_raises_is_raised_to_whoever_asked(
         asyncio.run(BackgroundWorker("test").run(work))
 
 
-async def test_a_job_that_nobody_waits_for_any_more_is_skipped() -> None:
+async def test_an_abandoned_job_is_skipped() -> None:
     worker, free, done = BackgroundWorker("test"), Event(), list[int]()
     first = worker.submit(lambda: free.wait(DEADLINE_S))
     with pytest.raises(TimeoutError):

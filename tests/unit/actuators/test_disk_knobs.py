@@ -43,7 +43,7 @@ def test_a_depth_that_somebody_else_wrote_is_manual(harness: WriterHarness) -> N
     assert harness.writer.gate_is_ours, "the gate works without the queue"
 
 
-def test_a_disk_that_was_reset_is_nobodys_choice(harness: WriterHarness) -> None:
+def test_a_reset_disk_is_not_a_manual_change(harness: WriterHarness) -> None:
     harness.writer.apply((STEP,), REASON)
     harness.someone_writes(DEPTH, "32")
     assert harness.look() == []

@@ -61,7 +61,7 @@ def test_an_unknown_signal_is_shown_as_unknown(out: str) -> None:
     assert line.split()[3:] == ["-", "<", "60", "s", "unknown"]
 
 
-def test_an_unsupported_strategy_says_why(out: str) -> None:
+def test_an_unsupported_strategy_has_a_reason(out: str) -> None:
     assert "stream_bypass  unsupported here\n  the cache mode is writethrough" in out
 
 

@@ -157,9 +157,7 @@ def test_streams_that_were_kept_out_are_counted_with_the_bytes(
 
 
 # ---- what it brought -----------------------------------------------------------------------------
-def test_the_latency_with_tuning_stands_beside_that_without(
-    cli: Cli, harness: StoreHarness
-) -> None:
+def test_latency_is_shown_with_and_without_tuning(cli: Cli, harness: StoreHarness) -> None:
     hours(harness, 2, "advise", **load(40))
     hours(harness, 2, "enforce", **load(10))
     (hit, miss) = document(cli)["brought"]["latency"]
@@ -244,7 +242,7 @@ def test_overlapping_rollups_count_once(cli: Cli, harness: StoreHarness) -> None
     assert document(cli)["recorded_s"] == pytest.approx(2 * 3600 + 90, rel=0.01)
 
 
-def test_a_report_without_records_says_so(cli: Cli, harness: StoreHarness) -> None:
+def test_a_report_without_records_states_it(cli: Cli, harness: StoreHarness) -> None:
     harness.seconds(60)
     harness.wall_ns = NOW_NS
     out = cli("report", "--since", "2h").out

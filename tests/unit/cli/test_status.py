@@ -155,7 +155,7 @@ def _no_right(path: Path, timeout_s: float) -> Greeting:
     raise PermissionDenied(f"no access to {path}", "ask root")
 
 
-def test_without_socket_access_the_history_tells_if_a_daemon_runs(
+def test_without_socket_access_the_history_shows_whether_a_daemon_runs(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemon_status, "greet", _no_right)
@@ -227,7 +227,7 @@ def test_it_fits_80_columns(cli: Cli, words: tuple[str, ...]) -> None:
     assert not [line for line in lines if line.endswith("…")], "a cell was cut"
 
 
-def test_a_machine_without_volumes_says_so(cli: Cli) -> None:
+def test_status_without_volumes_is_explained(cli: Cli) -> None:
     cli.fake.remove("/sys/block/bcache0")
     result = cli("status")
     assert (result.code, "no cached volume found" in result.out) == (0, True)

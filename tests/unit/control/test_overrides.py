@@ -133,7 +133,7 @@ def test_somebody_elses_write_beats_the_override(enforced: LoopHarness) -> None:
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopHarness) -> None:
+def test_setting_a_manual_knob_ends_manual(enforced: LoopHarness) -> None:
     enforced.someone_writes("writeback_percent", "30")
     enforced.tick()
     put_in_force(enforced, setting())
@@ -155,7 +155,7 @@ def test_a_refused_write_is_replied_and_repeated(enforced: LoopHarness) -> None:
     assert enforced.knob("writeback_percent") == "20"
 
 
-def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: LoopHarness) -> None:
+def test_an_override_that_ends_before_its_write_has_a_reason(enforced: LoopHarness) -> None:
     overrides, first, second = enforced.loop.overrides, setting(), setting(number=2)
     enforced.loop.set_overrides((first,))
     replies = [overrides.first_write(first.override)]
@@ -246,7 +246,7 @@ def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopHarness) -> None:
     assert over == {7: "clean, 99.5 s early"}
 
 
-def test_what_is_left_of_a_drain_is_said(enforced: LoopHarness) -> None:
+def test_the_rest_of_a_drain_is_reported(enforced: LoopHarness) -> None:
     put_in_force(enforced, drain(enforced))
     assert enforced.loop.overrides.unfinished(drain(enforced).override) == (
         "its time is over with 420 MiB dirty"

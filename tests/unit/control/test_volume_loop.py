@@ -31,7 +31,7 @@ def test_outside_of_enforce_nothing_is_touched(
     assert not any(line.startswith("pace bcache0 1") for line in harness.said)
 
 
-def test_advise_tells_what_it_would_decide(make_loop: Callable[[Mode], LoopHarness]) -> None:
+def test_advise_reports_what_it_would_decide(make_loop: Callable[[Mode], LoopHarness]) -> None:
     harness = make_loop(Mode.ADVISE)
     harness.gap_and_back()
     assert [d.gate.kind for d in harness.kept.decisions if d.gate] == [
@@ -62,7 +62,7 @@ def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopHarness) -> None
     assert enforced.kept.document["mode"] == "enforce"
 
 
-def test_where_destage_cannot_be_followed_nothing_is_driven_and_the_reason_is_told(
+def test_without_destage_signals_nothing_is_driven_and_the_reason_is_reported(
     enforced: LoopHarness,
 ) -> None:
     why = "the kernel hides the address of dirty_endio: set kernel.kptr_restrict to 1"
@@ -91,7 +91,7 @@ def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: L
     assert enforced.kept.late_ns == [14 * NS_PER_MS, 3 * NS_PER_MS]
 
 
-def test_a_wait_that_became_shorter_while_all_was_quiet_is_not_late(enforced: LoopHarness) -> None:
+def test_a_wait_that_became_shorter_while_idle_is_not_late(enforced: LoopHarness) -> None:
     enforced.loop.probe_restarted()
     told_ms = enforced.now_ms
     enforced.now_ms += 4
@@ -183,7 +183,7 @@ def test_a_probe_that_restarts_means_unknown_signals_and_a_released_gate(
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_probe_that_restarts_is_told_everything_again(enforced: LoopHarness) -> None:
+def test_a_restarted_probe_gets_all_settings_again(enforced: LoopHarness) -> None:
     enforced.idle()
     del enforced.said[:]
     enforced.loop.probe_restarted()

@@ -104,7 +104,7 @@ def test_nothing_is_left_behind(harness: DmLoopHarness) -> None:
     assert harness.kept.open == set()
 
 
-def test_a_hand_on_the_threshold_is_respected(harness: DmLoopHarness) -> None:
+def test_a_manual_threshold_is_respected(harness: DmLoopHarness) -> None:
     harness.tick()
     harness.cache.threshold = 777
     harness.tick()
@@ -113,7 +113,7 @@ def test_a_hand_on_the_threshold_is_respected(harness: DmLoopHarness) -> None:
     assert "migration_threshold" in harness.loop.writer.manual
 
 
-def test_a_table_loaded_anew_is_no_hand(harness: DmLoopHarness) -> None:
+def test_a_reloaded_table_is_not_a_manual_change(harness: DmLoopHarness) -> None:
     harness.tick()
     harness.cache.threshold, harness.cache.promotions = 2048, 0
     harness.tick()
@@ -123,7 +123,7 @@ def test_a_table_loaded_anew_is_no_hand(harness: DmLoopHarness) -> None:
     assert harness.cache.threshold == 2048
 
 
-def test_the_threshold_of_another_table_is_no_hand_and_is_what_comes_back(
+def test_the_threshold_of_another_table_becomes_the_original(
     harness: DmLoopHarness,
 ) -> None:
     harness.tick()
@@ -173,7 +173,7 @@ def test_a_volume_that_is_deactivated_leaves_nothing_open(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-def test_a_refused_message_is_tried_again_and_said_once(
+def test_a_refused_message_is_retried_and_logged_once(
     harness: DmLoopHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.cache.refuses = errno.EBUSY
@@ -221,7 +221,7 @@ def test_a_stream_that_competes_with_random_writes_is_split(harness: DmLoopHarne
     assert harness.max_sectors_kb == "1280"
 
 
-def test_a_stream_of_reads_is_said_to_be_out_of_reach(harness: DmLoopHarness) -> None:
+def test_a_stream_of_reads_is_reported_as_unsupported(harness: DmLoopHarness) -> None:
     harness.tick()
     (reads,) = [p for p in harness.kept.document["proposals"] if p["strategy"].endswith("reads")]
     assert "promotes the blocks it reads" in reads["unsupported"]
@@ -260,7 +260,7 @@ def test_a_cleaning_that_takes_too_long_is_given_up(harness: DmLoopHarness) -> N
     assert harness.cache.table == CACHE_TABLE
 
 
-def test_nobody_cleans_twice(harness: DmLoopHarness) -> None:
+def test_a_second_cleaning_is_refused(harness: DmLoopHarness) -> None:
     harness.tick()
     harness.loop.clean(60 * NS_PER_S, "anna")
     with pytest.raises(ActuationError, match="a cleaning is under way"):
@@ -268,7 +268,7 @@ def test_nobody_cleans_twice(harness: DmLoopHarness) -> None:
     harness.settle()
 
 
-def test_under_a_light_load_it_says_what_the_kernel_waits_for(harness: DmLoopHarness) -> None:
+def test_under_a_light_load_the_wait_of_the_kernel_is_reported(harness: DmLoopHarness) -> None:
     for _ in range(30):
         harness.tick()
     assert harness.kept.document["now"].startswith(

@@ -29,7 +29,7 @@ def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
     assert enforced.kept.document["knobs"]["writeback_percent"]["owner"] == "manual"
 
 
-def test_what_is_read_while_we_write_is_nobodys_hand(enforced: LoopHarness) -> None:
+def test_a_value_read_during_a_write_is_not_a_manual_change(enforced: LoopHarness) -> None:
     state = volume_state(knobs={**enforced.knobs(), "writeback_percent": "20"})
     enforced.loop.on_tick(state, knobs_settled=False)
     assert enforced.loop.writer.manual == set()
@@ -102,7 +102,7 @@ def test_a_restore_that_failed_is_tried_again(enforced: LoopHarness) -> None:
     assert enforced.knobs() == enforced.before
 
 
-def test_what_fails_again_and_again_is_said_once(
+def test_a_repeated_failure_is_logged_once(
     enforced: LoopHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     enforced.idle()

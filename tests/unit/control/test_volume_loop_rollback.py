@@ -58,7 +58,7 @@ def under_pressure(users: Users) -> None:
     assert users.harness.gate() is GateKind.PACED
 
 
-def test_destage_beside_the_load_that_users_feel_is_taken_back_and_said(users: Users) -> None:
+def test_destage_that_slows_users_is_rolled_back_and_reported(users: Users) -> None:
     under_pressure(users)
     users.reads(8, SLOW)
     assert users.harness.gate() is GateKind.CLOSED

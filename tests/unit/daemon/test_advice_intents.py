@@ -35,7 +35,7 @@ def values(intents: IntentHarness, *knobs: str) -> list[str]:
 
 
 # ---- apply --------------------------------------------------------------------------------------
-def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(intents: IntentHarness) -> None:
+def test_an_advice_sets_all_its_knobs_and_names_the_undo(intents: IntentHarness) -> None:
     ok, text = answer(apply(intents, "EBB-205"))
     assert ok is True
     assert str(text).splitlines() == [
@@ -218,7 +218,7 @@ def test_a_persons_own_write_of_the_gate_can_be_undone(
     assert intents.percent() == "20"
 
 
-def test_a_number_that_nobody_knows_is_refused(intents: IntentHarness, history: Path) -> None:
+def test_an_unknown_number_is_refused(intents: IntentHarness, history: Path) -> None:
     record(history)
     ok, text = undo(intents, 4711)
     assert (ok, "no knob write has the number 4711" in text) == (False, True)
@@ -250,7 +250,7 @@ def test_without_a_history_there_is_nothing_to_undo(intents: IntentHarness) -> N
         ("512KiB", "strategies do not change it"),
     ],
 )
-def test_a_person_wins_over_the_policys_limits_and_is_told(
+def test_a_users_value_may_exceed_the_policys_limits_with_a_note(
     enforced_intents: IntentHarness, value: str, said: str
 ) -> None:
     intents, harness = enforced_intents, enforced_intents.volume

@@ -21,7 +21,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_what_takes_too_long_is_said_once_and_its_end_too(
+def test_a_long_call_and_its_end_are_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = WriterHarness(tmp_path).writer

@@ -85,7 +85,7 @@ def test_what_is_accepted_and_what_became_of_it_is_recorded(intents: IntentHarne
     assert intents.log.done == [(1, True, "bcache0: mode observe")]
 
 
-def test_done_is_answered_once_the_new_state_is_told(
+def test_done_is_answered_once_the_new_state_is_sent(
     intents: IntentHarness, daemon: Daemon
 ) -> None:
     written = intents.log.written
@@ -99,14 +99,14 @@ def test_done_is_answered_once_the_new_state_is_told(
     assert intents.ask(IntentKind.MODE, mode="observe").ok
 
 
-def test_a_history_in_trouble_is_said_and_keeps_nobody_waiting(intents: IntentHarness) -> None:
+def test_a_failing_history_is_reported_and_delays_no_answer(intents: IntentHarness) -> None:
     intents.log.trouble = OSError("the disk is full")
     ok, text = answer(intents.ask(IntentKind.MODE, mode="observe"))
     assert ok
     assert text.endswith("it is not in the history yet: ebbgate status may be old")
 
 
-def test_a_bug_in_one_request_is_answered_and_said_once(
+def test_an_internal_error_of_a_request_is_answered_and_logged_once(
     intents: IntentHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
@@ -153,7 +153,9 @@ def test_the_end_of_the_daemon_ends_what_is_under_way(intents: IntentHarness) ->
     assert intents.kept() == ()
 
 
-async def test_a_volume_that_goes_meanwhile_is_said(intents: IntentHarness, daemon: Daemon) -> None:
+async def test_a_volume_that_vanishes_meanwhile_is_reported(
+    intents: IntentHarness, daemon: Daemon
+) -> None:
     args = {"knob": "writeback_percent", "value": "20"}
     _, outcome = intents.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
     await asyncio.sleep(0.05)

@@ -54,7 +54,7 @@ def test_without_a_time_it_lasts_until_it_is_released(intents: IntentHarness) ->
     assert intents.ended() == ["jo released it"]
 
 
-async def test_a_set_whose_time_is_over_before_it_is_written_says_so(
+async def test_a_set_that_expires_before_its_write_is_reported(
     intents: IntentHarness,
 ) -> None:
     args = {"knob": "writeback_percent", "value": "20", "for_ns": NS_PER_S}
@@ -281,7 +281,7 @@ def locked(path: Path) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-def test_a_release_of_nothing_says_so(intents: IntentHarness) -> None:
+def test_a_release_of_nothing_is_reported(intents: IntentHarness) -> None:
     assert answer(intents.ask(IntentKind.RELEASE)) == (True, "bcache0: nothing to release")
     ok, text = answer(intents.ask(IntentKind.RELEASE, knob="writeback_precent"))
     assert (ok, "did you mean writeback_percent?" in str(text)) == (False, True)

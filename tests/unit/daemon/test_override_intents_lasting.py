@@ -50,7 +50,7 @@ def test_a_hold_ends_with_a_release_and_with_a_mode(
     assert intents.kept() == ()
 
 
-def test_a_knob_of_the_gate_that_is_set_in_enforce_says_what_that_means(
+def test_setting_a_knob_of_the_gate_in_enforce_explains_the_effect(
     intents: IntentHarness,
 ) -> None:
     ok, text = intents.set()
@@ -72,7 +72,7 @@ def test_a_release_gives_a_manual_knob_back(intents: IntentHarness) -> None:
 
 
 # ---- drain --------------------------------------------------------------------------------------
-def test_a_drain_says_what_it_takes(intents: IntentHarness) -> None:
+def test_a_drain_reports_the_needed_rate(intents: IntentHarness) -> None:
     for _ in range(5):
         intents.tick()
     ok, text = answer(intents.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
@@ -84,7 +84,7 @@ def test_a_drain_says_what_it_takes(intents: IntentHarness) -> None:
     assert (override.kind, override.for_ns) == (OverrideKind.DRAIN, 100 * NS_PER_S)
 
 
-def test_a_drain_whose_time_is_over_says_what_is_left(intents: IntentHarness) -> None:
+def test_an_expired_drain_reports_what_is_left(intents: IntentHarness) -> None:
     intents.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
     intents.tick(dirty_bytes=7 * MIB)
     intents.clocks.passes(100 * NS_PER_S)
@@ -92,7 +92,7 @@ def test_a_drain_whose_time_is_over_says_what_is_left(intents: IntentHarness) ->
     assert intents.ended() == ["its time is over with 7 MiB dirty"]
 
 
-def test_a_drain_that_is_done_says_so(intents: IntentHarness) -> None:
+def test_a_finished_drain_is_reported(intents: IntentHarness) -> None:
     intents.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
     intents.tick(dirty_bytes=0)
     intents.look()
@@ -126,7 +126,7 @@ def test_what_somebody_else_wrote_is_left_alone_over_a_restart(intents: IntentHa
     assert intents.ended() == ["it is tuned by ebbgate again"]
 
 
-def test_after_a_reboot_the_kernels_own_value_is_nobodys(intents: IntentHarness) -> None:
+def test_after_a_reboot_the_kernels_value_is_not_manual(intents: IntentHarness) -> None:
     intents.volume.someone_writes("writeback_percent", "30")
     intents.tick()
     intents.poll()
@@ -227,7 +227,7 @@ def test_a_knob_of_the_gate_is_not_set_while_a_drain_runs(intents: IntentHarness
     assert cutoff.ok, "not a knob of the gate"
 
 
-def test_a_drain_of_a_held_volume_is_refused(intents: IntentHarness) -> None:
+def test_a_drain_of_a_volume_on_hold_is_refused(intents: IntentHarness) -> None:
     intents.ask(IntentKind.HOLD, on=True)
     ok, text = answer(intents.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert (ok, "first: ebbgate hold bcache0 --off" in text) == (False, True)

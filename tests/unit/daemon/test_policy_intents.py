@@ -27,7 +27,9 @@ def running(intents: IntentHarness) -> str:
     return intents.volume.loop.policy.name
 
 
-def test_a_saved_policy_is_in_force_and_says_where(intents: IntentHarness, folder: Path) -> None:
+def test_a_saved_policy_is_in_force_and_names_its_volumes(
+    intents: IntentHarness, folder: Path
+) -> None:
     path = folder / "mine.yaml"
     intent = save(intents)
     assert answer(intent) == (True, f"policy mine is saved in {path}; used by: bcache0")
@@ -37,7 +39,7 @@ def test_a_saved_policy_is_in_force_and_says_where(intents: IntentHarness, folde
     assert path.read_text() == MINE
 
 
-def test_one_for_other_volumes_says_so(intents: IntentHarness) -> None:
+def test_a_policy_for_other_volumes_is_reported(intents: IntentHarness) -> None:
     text = MINE + 'match: {volume: "bcache7"}\n'
     assert str(save(intents, text=text).outcome).endswith("no volume uses it")
     assert running(intents) == "adaptive"
@@ -69,7 +71,7 @@ def test_beside_a_file_that_is_wrong_it_is_kept_and_not_yet_in_force(
     assert running(intents) == "mine"
 
 
-def test_a_removed_policy_is_followed_and_says_what_runs_now(
+def test_a_removed_policy_is_followed_and_names_the_new_one(
     intents: IntentHarness, folder: Path
 ) -> None:
     save(intents)

@@ -32,7 +32,7 @@ def heard(systemd: socket.socket) -> list[bytes]:
 SAID = [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
 
 
-def test_ready_alive_and_stopping_are_said(systemd: socket.socket, tmp_path: Path) -> None:
+def test_ready_alive_and_stopping_are_sent(systemd: socket.socket, tmp_path: Path) -> None:
     systemd.bind(str(tmp_path / "notify"))
     say_all(Watchdog(str(tmp_path / "notify")))
     assert heard(systemd) == SAID
@@ -54,7 +54,7 @@ def test_the_address_comes_from_the_environment(
     assert heard(systemd) == SAID
 
 
-def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_systemd_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
 
     def no_socket(*_: object) -> None:

@@ -348,7 +348,7 @@ def test_a_cutoff_that_caches_nothing_needs_no_measurement() -> None:
     assert found.weight is Weight.ADVICE
 
 
-def test_a_high_writeback_percent_is_told_with_what_it_gains() -> None:
+def test_a_high_writeback_percent_is_noted_with_its_benefit() -> None:
     (found,) = advise(facts(state=state(knobs={"writeback_percent": "40"}), status=SILENT))
     assert "nothing gets faster" not in found.text
     assert "reach the disk less often" in found.text
@@ -364,7 +364,7 @@ def test_thresholds_of_0_are_confirmed() -> None:
     assert advise(ours) == ()
 
 
-def test_raised_thresholds_are_told_from_the_kernels_own() -> None:
+def test_raised_thresholds_differ_from_the_kernels_own() -> None:
     stock = {"congested_read_threshold_us": "2000", "congested_write_threshold_us": "20000"}
     guide = {"congested_read_threshold_us": "10000", "congested_write_threshold_us": "40000"}
     texts = [advise(facts(state=state(knobs=knobs)))[0].text for knobs in (stock, guide)]

@@ -30,7 +30,7 @@ def found(volume: Volume | None = None, mode: str = "writeback", **status: Any) 
     return [each for each in advise(Facts(of, state, disks)) if each.id != READS]
 
 
-def test_a_sound_cache_is_told_of_streams_alone() -> None:
+def test_a_sound_cache_gets_advice_on_streams_only() -> None:
     assert found() == []
     state = VolumeState(0, "dirty", "writeback", 0, 1, 0.5, {}, cache_status())
     (note,) = advise(Facts(dm_volume(), state, (device("dm-4"),)))
@@ -162,7 +162,7 @@ def test_a_large_threshold_is_recommended_against_where_users_wait_on_one_disk(
     assert ("several disks" in advice.text) == bool(kinds)
 
 
-def test_writecache_is_told_which_command_sets_it() -> None:
+def test_writecache_gets_the_command_that_sets_it() -> None:
     status = WritecacheStatus(0, 1000, 400, 0, 4096)
     state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, status)
     (advice,) = advise(Facts(dm_volume(Kind.DM_WRITECACHE), state, (device("dm-4"),)))
@@ -172,7 +172,7 @@ def test_writecache_is_told_which_command_sets_it() -> None:
 
 
 @pytest.mark.parametrize("lvm", ["vg/data", ""])
-def test_a_setting_of_the_old_policy_is_said_to_have_no_effect(lvm: str) -> None:
+def test_a_setting_of_the_old_policy_is_reported_as_without_effect(lvm: str) -> None:
     table = CACHE_TABLE.replace("sequential_threshold 0", "sequential_threshold 512")
     (advice,) = found(dm_volume(params=table, lvm_name=lvm))
     command = "sudo lvchange --cachesettings 'sequential_threshold=default' vg/data" if lvm else ""

@@ -68,14 +68,14 @@ def test_without_counts_the_next_step_is_measure(proc: FakeProc) -> None:
     assert found.ns_per_run is None
 
 
-def test_counting_without_an_event_yet_is_said(tmp_path: Path) -> None:
+def test_counting_without_an_event_is_reported(tmp_path: Path) -> None:
     fake = FakeProc(tmp_path, switch="1")
     fake.process(42)
     fake.program(42, 5, prog=7, runs=0, ns=0)
     assert cost.read(tmp_path).why == "no event yet"
 
 
-def test_no_probe_and_no_access_are_told_apart(tmp_path: Path) -> None:
+def test_no_probe_and_no_access_have_different_reasons(tmp_path: Path) -> None:
     fake = FakeProc(tmp_path)
     assert cost.read(tmp_path).why == "no probe is running"
     fake.process(42)

@@ -31,7 +31,7 @@ def program(tmp_path: Path, stdout: str, *, stderr: str = "", code: int = 0) -> 
     return path
 
 
-def test_signals_come_as_the_probe_says_them(tmp_path: Path) -> None:
+def test_signals_are_those_of_the_probe(tmp_path: Path) -> None:
     found = check(program(tmp_path, json.dumps(HELLO)))
     assert (found.ok, found.text, found.version) == (True, "ok", "0.1.0")
     assert found.signals["path"] == "missing: the bcache module is not loaded"
@@ -60,7 +60,7 @@ def test_other_lines_are_passed_over(tmp_path: Path) -> None:
         (3, "", "exit code 3"),
     ],
 )
-def test_a_probe_that_cannot_start_says_why(
+def test_a_probe_that_cannot_start_has_a_reason(
     tmp_path: Path, code: int, stderr: str, text: str
 ) -> None:
     found = check(program(tmp_path, "", stderr=stderr, code=code))
@@ -84,7 +84,7 @@ def test_a_missing_probe_has_a_next_step(tmp_path: Path) -> None:
     assert "install it, or run make probe" in found.text
 
 
-def test_a_probe_that_is_not_executable_is_said(tmp_path: Path) -> None:
+def test_a_probe_that_is_not_executable_is_reported(tmp_path: Path) -> None:
     path = program(tmp_path, "")
     path.chmod(0o644)
     assert "not executable" in check(path).text

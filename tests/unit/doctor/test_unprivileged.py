@@ -88,7 +88,7 @@ def test_without_rights_the_advice_on_a_bcache_volume_is_the_same(fake: FakeSysf
     assert theirs["unknown"] == []
 
 
-def test_an_advice_says_whether_it_can_be_applied_and_undone(fake: FakeSysfs) -> None:
+def test_an_advice_shows_whether_it_can_be_applied_and_undone(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
     rows = {row["id"]: row for row in unprivileged.advice(fake.sysfs, FreshStatus())["advice"]}
@@ -115,7 +115,7 @@ def test_what_the_daemon_measures_is_the_evidence(fake: FakeSysfs) -> None:
     assert row["evidence"] == ["4 KiB bypassed the cache for this reason in the last second"]
 
 
-def test_what_ebbgate_has_set_is_nobodys_choice(fake: FakeSysfs) -> None:
+def test_a_value_set_by_ebbgate_gets_no_advice(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     knobs = {"sequential_cutoff": {"value": "0", "original": "4194304", "owner": "ebbgate"}}
     status = FreshStatus(DAEMON, {"bcache0": live_status(knobs=knobs)})
@@ -193,7 +193,9 @@ def test_a_file_that_is_closed_is_unknown_and_not_fine(fake: FakeSysfs) -> None:
     assert "may not read /sys/block/bcache0/bcache/sequential_cutoff: run" in row["why"]
 
 
-def test_a_hidden_dm_volume_is_named_if_the_daemon_knows_it(fake: FakeSysfs, folder: Path) -> None:
+def test_a_hidden_dm_volume_is_named_if_the_daemon_follows_it(
+    fake: FakeSysfs, folder: Path
+) -> None:
     sysfs = Sysfs(fake.root, closed_control(folder))
     live = live_status(volume="vg-data", title="vg/data", kind="dm-cache")
     theirs = without_rights(

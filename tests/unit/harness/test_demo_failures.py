@@ -162,7 +162,7 @@ FULL = "shutil.disk_usage = lambda _: SimpleNamespace(free={})"
     ],
     ids=["probe", "port", "no room", "disk fills up"],
 )
-def test_a_demo_that_cannot_go_on_says_why(
+def test_a_demo_that_cannot_continue_has_a_reason(
     lab: FakeLab, patch: str, emulator: str, said: list[str]
 ) -> None:
     lab.emulator(emulator)
@@ -223,7 +223,7 @@ def test_any_other_error_is_one_line_with_its_traceback_in_a_log(lab: FakeLab) -
     assert "Traceback" in lab.log.read_text()
 
 
-def test_a_word_that_is_not_known_is_argparse_s_own_message(lab: FakeLab) -> None:
+def test_an_unknown_argument_gets_argparses_message(lab: FakeLab) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.lab.demo", "--nonsense"],
         env=lab.environment,

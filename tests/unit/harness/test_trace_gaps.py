@@ -50,7 +50,7 @@ def test_the_kernels_rules_open_after_a_second_and_half_a_minute(rule: str, dist
     assert gain(gaps(900, 5000), RULES[rule]).disturbed == disturbed
 
 
-def test_the_learned_wait_knows_only_gaps_that_have_ended() -> None:
+def test_the_learned_wait_uses_only_gaps_that_have_ended() -> None:
     waits = list(learned(gaps(*[1500] * 20)))
     assert waits[:3] == [300 * NS_PER_MS] * 3
     assert waits[-1] == 30 * NS_PER_MS

@@ -87,7 +87,7 @@ def test_a_refusal_has_its_sentence_and_hint(tmp_path: Path) -> None:
     assert (caught.value.message, caught.value.hint) == ("no", "ask nicely")
 
 
-def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
+def test_a_missing_daemon_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(NotRunning, match="ebbgated is not running") as caught:
         greet(tmp_path / "none", 5.0)
     assert "systemctl start ebbgated" in caught.value.hint
@@ -161,7 +161,7 @@ def _as_nobody(path: Path) -> str:
         (says(b'{"v":1,"state":"error","text":"the line is broken"}\n'), Unavailable),
     ],
 )
-def test_whatever_a_broken_server_says_is_an_error_with_a_next_step(
+def test_any_answer_of_a_broken_server_is_an_error_with_a_next_step(
     tmp_path: Path, script: Script, kind: type[EbbgateError]
 ) -> None:
     def tolerant(connection: socket.socket) -> None:

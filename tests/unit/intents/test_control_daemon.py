@@ -55,7 +55,7 @@ def test_the_files_are_as_they_are_documented(folder: Path) -> None:
     assert not (folder / "state/intents.db").exists()
 
 
-def test_the_daemon_says_how_long_its_loop_was_silent(folder: Path) -> None:
+def test_the_daemon_reports_how_long_its_loop_was_silent(folder: Path) -> None:
     found = live(folder)[""]["loop_silence"]
     assert set(found) == {"last_ns", "max_ns", "max_unix_ns"}
     assert 0 < found["max_ns"] < 5 * NS_PER_S

@@ -69,7 +69,7 @@ def invalid(path: Path) -> list[str | None]:
 
 
 # ---- whose it is --------------------------------------------------------------------------------
-def test_nobody_but_its_owner_may_open_it(path: Path) -> None:
+def test_only_its_owner_may_open_it(path: Path) -> None:
     before = os.umask(0)
     try:
         with closing(OverrideDatabase.open(path)) as database:

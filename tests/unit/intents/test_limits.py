@@ -86,7 +86,7 @@ def test_a_client_that_leaves_does_not_cancel_what_was_accepted(harness: Control
     until(lambda: harness.control.open_connections == 0)
 
 
-def test_one_user_may_have_so_many_connections(harness: ControlHarness) -> None:
+def test_connections_of_one_user_are_bounded(harness: ControlHarness) -> None:
     with ExitStack() as stack:
         for _ in range(protocol.CONNECTIONS_PER_UID):
             stack.enter_context(closing(Client(harness.path)))

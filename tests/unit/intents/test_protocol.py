@@ -44,7 +44,7 @@ def test_a_request_arrives_as_it_was_sent(request_: Request) -> None:
 
 
 @pytest.mark.parametrize("message", [Greeting(123, "0.1.0"), *ANSWERS])
-def test_what_the_server_says_arrives_as_it_was_sent(message: Greeting | Answer) -> None:
+def test_server_messages_arrive_as_sent(message: Greeting | Answer) -> None:
     line = encode_greeting(message) if isinstance(message, Greeting) else encode_answer(message)
     assert decode_message(line) == message
 
@@ -117,7 +117,7 @@ def test_a_wrong_request_names_its_id_and_a_broken_line_none() -> None:
         b'{"v":2,"pid":1,"version":"0.1.0"}',
     ],
 )
-def test_a_client_checks_what_the_server_says(line: bytes) -> None:
+def test_a_client_checks_server_messages(line: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_message(line)
 

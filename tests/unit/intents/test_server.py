@@ -43,7 +43,7 @@ def test_a_client_is_greeted_at_once_and_its_request_answered(
     assert harness.asked == [("mode", "b", {"mode": "advise"}, me)]
 
 
-def test_several_requests_of_one_connection_are_told_apart(
+def test_several_requests_of_one_connection_get_their_own_answers(
     harness: ControlHarness, client: Client
 ) -> None:
     harness.hold = True
@@ -72,7 +72,7 @@ def test_a_client_that_only_half_closes_gets_its_outcome(
     assert client.read()["state"] == "done"
 
 
-def test_who_asked_is_what_the_kernel_says_with_the_label_in_brackets(
+def test_the_requester_is_the_kernels_user_with_the_label_in_brackets(
     harness: ControlHarness, client: Client
 ) -> None:
     client.ask(label="an\x1b[31mna\u202e\u200b")
@@ -93,7 +93,7 @@ def test_a_refusal_has_the_sentence_and_the_next_step(client: Client) -> None:
 
 
 @needs_root
-def test_another_user_of_the_group_is_named_and_nobody_else_gets_in(
+def test_only_users_of_the_group_connect_and_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "group_id", lambda: 64_322)

@@ -75,7 +75,7 @@ def test_an_unknown_argument_is_named(kind: str) -> None:
     assert f"{kind}: unknown argument colour" in refused(kind, {**GOOD[kind], "colour": 1})
 
 
-def test_a_misspelt_word_brings_the_nearest() -> None:
+def test_a_misspelt_word_gets_the_nearest_suggestion() -> None:
     assert "did you mean knob?" in refused("set", {"knop": "writeback_percent", "value": "20"})
 
 
@@ -175,7 +175,7 @@ def test_the_arguments_of_a_valid_request_are_parsed(where: Any) -> None:
     assert check_intent("hold", where, {"on": None}) == IntentArgs()
 
 
-def test_with_the_volume_at_hand_its_kind_counts() -> None:
+def test_with_a_volume_its_kind_is_checked() -> None:
     writecache = replace(volume(), kind=Kind.DM_WRITECACHE)
     args = {"knob": "writeback_percent", "value": "20"}
     check_intent("set", "vg/data", args)

@@ -102,7 +102,7 @@ def test_a_command_without_rights_names_the_next_step(cli: Cli) -> None:
         assert "run this as root" in out
 
 
-def test_the_web_says_it_in_doctor_and_health(tmp_path: Path) -> None:
+def test_the_web_reports_it_in_doctor_and_health(tmp_path: Path) -> None:
     status = DaemonStatus(device_mapper=MISSING, probe=ProbeStatus(state="running"))
     document = unprivileged.doctor(
         fake_bcache(tmp_path / "sys").sysfs, Path("/proc"), FreshStatus(status)

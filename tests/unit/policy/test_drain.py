@@ -153,7 +153,7 @@ def test_of_dm_cache_it_is_the_number_under_way(
     assert gate == Gate(GateKind.PACED, depth_ios=depth)
 
 
-def test_it_says_what_is_needed_beside_what_is_measured() -> None:
+def test_the_reason_has_the_needed_and_the_measured_rate() -> None:
     override = Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 100 * NS_PER_S)
     active = ActiveOverride(override, 150 * NS_PER_S)
     found = plan(destage_bytes_per_s=4.0 * MIB)

@@ -97,7 +97,7 @@ def test_the_first_proposal_wins_and_the_loser_stays_visible() -> None:
         ({"state": None, "cache_mode": None}, ""),
     ],
 )
-def test_what_cannot_be_tuned_says_why(signals: dict[str, Any], why: str) -> None:
+def test_what_cannot_be_tuned_has_a_reason(signals: dict[str, Any], why: str) -> None:
     state = after(idle_frame(1000, **READS), idle_frame(1250, **READS, **signals))
     decision = evaluate.decide(state, POLICY, 1)
     assert (evaluate.gate(state, POLICY).gate is None) == bool(why)
@@ -197,7 +197,7 @@ def test_conditions_show_measured_values_beside_thresholds() -> None:
     assert found["random writes"] == ("0 B/s", "40 KiB/s", False)
 
 
-def test_the_explanation_of_an_edge_shows_what_the_edge_said() -> None:
+def test_the_explanation_of_an_edge_shows_the_edges_values() -> None:
     (quiet,) = [
         each
         for each in decided(busy_frame(1000), idle_edge(1500, 310)).proposals[0].conditions

@@ -148,7 +148,7 @@ def test_once_begun_destage_goes_on_below_the_level_at_which_it_begins() -> None
     assert state.phase is Phase.DESTAGE
 
 
-def test_an_old_edge_says_nothing() -> None:
+def test_an_old_edge_is_ignored() -> None:
     assert after(*DESTAGING, busy_edge(1400)).phase is Phase.DESTAGE
 
 

@@ -90,7 +90,7 @@ def test_a_disk_that_ran_dry_is_learned_up_at_once_and_down_slowly(
     assert wet == pytest.approx(0.7 * learned + 0.3 * 100)
 
 
-def test_a_window_without_completions_says_nothing_of_the_disk() -> None:
+def test_a_window_without_completions_is_no_measurement_of_the_disk() -> None:
     state = stepped(begun(), queue_sample(1000, 4, 10), queue_sample(1030, 4, 10))
     assert state.completions_per_s == 200
 
@@ -186,7 +186,7 @@ SAMPLES = st.lists(
 
 
 @given(SAMPLES)
-def test_rate_pulse_and_target_stay_within_their_bounds_whatever_the_probe_says(
+def test_rate_pulse_and_target_stay_within_their_bounds_for_any_probe_values(
     steps: list[tuple[int, int, int, int, bool]],
 ) -> None:
     state, at_ms, done_ios, done_bytes = begun(PaceState()), 1000.0, 0, 0
@@ -262,11 +262,11 @@ def paced(depth: int) -> Gate:
     return Gate(GateKind.PACED, depth_ios=depth)
 
 
-def test_a_disk_that_nobody_knows_gets_four_blocks() -> None:
+def test_an_unmeasured_disk_gets_four_blocks() -> None:
     assert pace.begin(PaceState(), 0, DM_PARAMS).gate == paced(4)
 
 
-def test_the_number_stands_for_a_time_on_this_disk() -> None:
+def test_the_depth_corresponds_to_a_time_on_this_disk() -> None:
     assert pace.begin(disk(130), 0, DM_PARAMS).gate == paced(4)
     assert pace.begin(disk(300), 0, DM_PARAMS).gate == paced(9)
     assert pace.begin(disk(20), 0, DM_PARAMS).gate == paced(1)

@@ -93,7 +93,7 @@ def test_what_is_beyond_the_bound_is_taken_back(
     assert acted(before_ms, after_ms).suspended[-1] is rolled_back
 
 
-def test_the_verdict_says_what_was_measured() -> None:
+def test_the_verdict_has_the_measured_values() -> None:
     run = acted(12, 41)
     found = verdict(run.state, WatchedSetting.GATE, run.at_ns)
     assert found is not None
@@ -126,7 +126,7 @@ def test_what_gets_worse_long_after_the_action_is_not_its_fault() -> None:
     assert not run.go(30, 90, "on")
 
 
-def test_what_gets_worse_without_an_action_is_nobodys_fault() -> None:
+def test_a_rise_without_an_action_rolls_nothing_back() -> None:
     run = Run()
     run.go(20, 12)
     assert not run.go(30, 90)
@@ -170,7 +170,7 @@ def test_requests_of_another_size_are_another_load() -> None:
     assert verdict(run.state, WatchedSetting.GATE, run.at_ns) is None
 
 
-def test_a_frame_without_a_window_says_nothing() -> None:
+def test_a_frame_without_a_window_is_ignored() -> None:
     run = Run()
     run.go(20, 12)
     for _ in range(40):
@@ -290,6 +290,6 @@ def test_unknown_latency_rolls_nothing_back(value: str, p99_ms: float) -> None:
     assert run.state.of(WatchedSetting.GATE).suspensions == 0
 
 
-def test_a_setting_that_nobody_knows_yet_is_at_rest() -> None:
+def test_an_unknown_setting_is_at_rest() -> None:
     assert RollbackState().of(WatchedSetting.STREAMS) == Watched()
     assert not Watched().suspended(0)

@@ -77,7 +77,7 @@ def test_it_stays_on_until_its_until_holds() -> None:
     assert on_at(levels, rule(until=BELOW)) == [1, 10, 20]
 
 
-def test_it_ends_when_what_it_stands_on_is_unknown() -> None:
+def test_it_ends_when_its_signal_is_unknown() -> None:
     assert on_at({1: 0.5, 10: None, 11: 0.3}, rule(until=BELOW)) == [1]
     assert on_at({1: 0.5, 10: None}, rule()) == [1]
 
@@ -170,7 +170,7 @@ def test_a_policy_that_changes_keeps_what_rules_of_the_same_name_remember() -> N
     assert run([at(3, 0.5)], state=after) == RulesState()
 
 
-def test_a_rule_that_the_cache_cannot_follow_stays_off_and_says_why() -> None:
+def test_a_rule_that_the_cache_cannot_follow_stays_off_with_a_reason() -> None:
     cannot = rule(proposal=Proposal("rule guard", "no", unsupported="no"))
     state = run([at(1, 0.5)], cannot)
     assert not state.in_force
@@ -178,7 +178,7 @@ def test_a_rule_that_the_cache_cannot_follow_stays_off_and_says_why() -> None:
     assert proposal.unsupported == "no"
 
 
-def test_what_is_missing_is_said() -> None:
+def test_the_reason_of_a_rule_names_what_is_missing() -> None:
     one = rule(dwell_ns=3 * NS_PER_S, cooldown_ns=30 * NS_PER_S)
     assert reason(run([at(1, 0.3)], one), at(1, 0.3), one) == "off: its conditions do not hold"
     assert reason(run([at(1, None)], one), at(1, None), one) == "off: unknown: dirty_ratio"

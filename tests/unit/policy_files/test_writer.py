@@ -155,7 +155,7 @@ def test_what_lies_about_under_our_names_is_replaced_not_followed(
     assert former(folder) == text()
 
 
-def test_a_folder_that_cannot_be_written_is_said(folder: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(folder: Path) -> None:
     folder.parent.mkdir()
     folder.write_text("a file")
     with pytest.raises(ActuationError, match="cannot be written"):

@@ -161,7 +161,7 @@ def test_a_policy_differs_in_nothing_from_itself(tmp_path: Path, name: str) -> N
     assert found.frames > 10
 
 
-def test_a_history_without_the_volume_is_said(tmp_path: Path) -> None:
+def test_a_history_without_the_volume_is_reported(tmp_path: Path) -> None:
     keep(tmp_path / "history.db", recorded("sim-trickle"), Kind.BCACHE)
     both = (named("adaptive"), named("nas-sleep"))
     subject = Subject("bcache7", "bcache7", Kind.BCACHE)
@@ -187,7 +187,7 @@ def test_the_state_is_carried_along_so_a_dwell_counts() -> None:
     assert (times(one), one.before, one.after) == ((10.0, 30.0), KERNELS, "closed")
 
 
-def test_a_rule_says_its_rate_and_a_limit_bounds_what_a_gap_drains() -> None:
+def test_a_rule_shows_its_rate_and_a_limit_bounds_what_a_gap_drains() -> None:
     rate = rule("all: [{dirty_data: '> 1MiB'}]", "destage_rate: 20MiB/s")
     assert of(run(past(seconds(9)), rate), ReplaySetting.DESTAGE)[0].after == "20 MiB/s"
     idle = past(seconds(9, idle=1))
@@ -297,7 +297,7 @@ def test_room_is_known_once_a_forecast_has_shown_the_kernels_level() -> None:
     assert (times(one)[0], one.after) == (5.0, "open")
 
 
-def test_in_a_hole_nothing_differs_and_coverage_says_so() -> None:
+def test_in_a_hole_nothing_differs_and_coverage_is_lower() -> None:
     rows = [row(at) for at in (*range(10), *range(50, 60))]
     found = run(past(rows, gap(20, 30)), policy("strategies: []\n"))
     assert [times(each) for each in of(found, ReplaySetting.DESTAGE)] == [(0.0, 10.0), (50.0, 60.0)]

@@ -114,7 +114,7 @@ def test_a_fresh_record_counts(later_ns: int) -> None:
     assert frame.idle_ns is not None
 
 
-def test_a_stale_record_makes_its_signals_unknown_and_says_so() -> None:
+def test_a_stale_record_makes_its_signals_unknown_with_a_reason() -> None:
     frame = frame_after(at(0), at(250), later_ns=PROBE_STALE_NS + NS_PER_S)
     assert (frame.idle, frame.foreground, frame.probed_at_ns) == (None, None, None)
     assert frame.missing["foreground"] == "the probe's last record is 4 s old"
@@ -148,14 +148,14 @@ def destaged(queued_ios: int, done_ios: int, **more: int) -> dict[str, Any]:
     }
 
 
-def test_the_probe_says_how_much_destage_is_under_way() -> None:
+def test_destage_in_flight_is_that_of_the_probe() -> None:
     # 64 writes were under way when it began: its counts alone would give nothing.
     frame = frame_after(at(0), at(250, **destaged(10, 64, inflight_ios=10)))
     assert frame.destage_in_flight_ios == 10
     assert frame_after(at(0), at(250, **destaged(10, 7))).destage_in_flight_ios == 3
 
 
-def test_where_destage_cannot_be_told_nothing_is_said_of_it() -> None:
+def test_without_destage_signals_destage_is_unknown() -> None:
     state = on_tracked(FrameState(), Tracked("bcache0", START_NS, "its address is hidden"))
     for fields in (at(0), at(250, fg=reads(10))):
         state = on_tick(state, tick(**fields))
@@ -177,7 +177,7 @@ def test_without_a_dirty_level_there_is_no_forecast(name: str) -> None:
     assert "time_to_full" in frame.missing
 
 
-def test_the_dirty_level_stands_in_for_an_unknown_use_of_the_cache() -> None:
+def test_the_dirty_level_replaces_an_unknown_use_of_the_cache() -> None:
     frame = frame_after(at(0), at(250), in_use_ratio=None, dirty_bytes=GIB // 4)
     assert frame.dirty_room_bytes == pytest.approx((0.40 - 0.25) * GIB, abs=1)
 

@@ -39,7 +39,7 @@ def test_destage_that_moves_shows_the_thread_awake() -> None:
     assert left_s(still, after(1)) is None, "awake, it does not fall asleep again"
 
 
-def test_destage_that_stands_still_shows_nothing() -> None:
+def test_stalled_destage_does_not_end_the_sleep() -> None:
     state = on_destage(on_destage(ASLEEP, after(0.1), 500), after(5), 500)
     assert left_s(state, after(5)) == 25
 
@@ -70,7 +70,7 @@ def heard(harness: LoopHarness, done_ios: int) -> object:
     return harness.kept.document["kernel_sleep"]
 
 
-def test_the_live_document_tells_the_sleep_until_destage_moves(enforced: LoopHarness) -> None:
+def test_the_status_has_the_sleep_until_destage_moves(enforced: LoopHarness) -> None:
     assert enforced.before["writeback_delay"] == "30"
     asleep = heard(enforced, 5)
     assert isinstance(asleep, dict)
@@ -79,7 +79,7 @@ def test_the_live_document_tells_the_sleep_until_destage_moves(enforced: LoopHar
     assert heard(enforced, 6) is None
 
 
-def test_the_live_document_tells_no_sleep_of_a_thread_that_is_the_kernels(
+def test_the_status_has_no_sleep_while_the_kernel_controls_the_thread(
     enforced: LoopHarness,
 ) -> None:
     enforced.loop.set_mode(Mode.ADVISE, "a person")
@@ -88,7 +88,7 @@ def test_the_live_document_tells_no_sleep_of_a_thread_that_is_the_kernels(
 
 
 @pytest.mark.parametrize("words", [("status",), ("status", "bcache0"), ("explain", "bcache0")])
-def test_people_are_told(cli: Cli, words: tuple[str, ...]) -> None:
+def test_the_sleep_is_explained(cli: Cli, words: tuple[str, ...]) -> None:
     asleep = {"left_s": 22.0, "text": f"{SENTENCE} and drains nothing meanwhile"}
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(kernel_sleep=asleep), NOW_NS)

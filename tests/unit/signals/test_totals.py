@@ -113,7 +113,7 @@ def test_a_probe_that_has_ended_keeps_its_totals_until_the_next_one_counts() -> 
     assert totals(reset_counters(reset_counters(state))) == totals(state)
 
 
-def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> None:
+def test_without_probe_records_its_totals_are_unknown_and_not_zero() -> None:
     assert totals(reset_counters(FrameState())) is None
     found = volume_totals(Totals(7, None, {("writeback_rate", "idle_destage"): 2}, 3, {"gate": 1}))
     assert found == VolumeTotals(

@@ -166,7 +166,7 @@ def test_only_root_and_the_group_may_read_the_file(store: Store, path: Path) -> 
     assert path.parent.stat().st_mode & 0o007 == 0
 
 
-def test_a_history_that_was_never_written_says_so(tmp_path: Path) -> None:
+def test_a_history_that_was_never_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"nothing was recorded yet[\s\S]*start the daemon"):
         History.open(tmp_path / "history.db")
 

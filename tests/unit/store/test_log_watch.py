@@ -53,7 +53,7 @@ def size(path: Path, part: str = "") -> int:
     return found.stat().st_size if found.exists() else 0
 
 
-def test_the_log_is_folded_while_nobody_reads(store: Store, path: Path) -> None:
+def test_the_log_is_checkpointed_without_readers(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     grow(store, path, LOG_BYTES)
     assert watch.look(store, 1, 1) is LogRoom.ALL
@@ -99,7 +99,7 @@ def test_file_and_log_never_exceed_the_size(store: Store, path: Path) -> None:
     assert watch.look(store, 1, 1) is LogRoom.ALL
 
 
-def test_a_held_log_and_its_end_are_logged_once(
+def test_a_blocked_checkpoint_and_its_end_are_logged_once(
     store: Store, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

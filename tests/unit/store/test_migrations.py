@@ -63,7 +63,7 @@ def test_a_reader_never_sees_half_a_migration(tmp_path: Path) -> None:
         assert reader.execute("PRAGMA user_version").fetchone() == (NEW.version,)
 
 
-def test_a_reader_of_an_older_file_is_told_to_start_the_daemon(tmp_path: Path) -> None:
+def test_a_reader_of_an_older_file_is_advised_to_start_the_daemon(tmp_path: Path) -> None:
     open_writer(tmp_path / "a.db", OLD).close()
     with pytest.raises(Unavailable, match=r"has schema 3, and 4 is needed[\s\S]*start the daemon"):
         open_reader(tmp_path / "a.db", NEW)

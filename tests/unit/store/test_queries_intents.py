@@ -95,7 +95,7 @@ def test_what_only_grows_does_not_shrink_when_old_requests_are_deleted(
             before = now
 
 
-def test_the_last_number_is_known_or_said_to_be_unknown(recorder: Recorder, path: Path) -> None:
+def test_the_last_number_is_known_or_none(recorder: Recorder, path: Path) -> None:
     assert last_number(path.with_name("none.db")) == 0
     recorder.intent(row(41))
     recorder.flush()

@@ -167,7 +167,7 @@ def test_web_user_owns_no_file(folder: Path, daemon: ExitStack) -> None:
     assert {each.stat().st_gid for each in folder.iterdir()} == {GID}
 
 
-def test_a_history_that_was_closed_by_hand_stays_closed(tmp_path: Path) -> None:
+def test_a_history_closed_by_the_administrator_stays_closed(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     Store.open(path).close()
     assert path.stat().st_mode & 0o777 == 0o640

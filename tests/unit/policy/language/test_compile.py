@@ -102,7 +102,7 @@ def test_strategies_keep_the_order_of_the_file() -> None:
     )
 
 
-def test_what_a_kind_cannot_do_is_still_said() -> None:
+def test_what_a_kind_cannot_do_is_still_reported() -> None:
     assert compiled("", Kind.DM_WRITECACHE).cannot.keys() == {"idle_destage", "stream_bypass"}
     only = compiled("strategies: [idle_destage]\n", Kind.DM_WRITECACHE)
     assert only.cannot.keys() == {"idle_destage"}
@@ -137,7 +137,7 @@ def test_a_rule_sets_the_gate_as_the_kind_takes_it(kind: Kind, settings: str, ga
         (Kind.DM_WRITECACHE, "{destage_rate: max}", "dm-writecache has no settings"),
     ],
 )
-def test_a_rule_that_a_kind_cannot_follow_says_so(kind: Kind, settings: str, why: str) -> None:
+def test_a_rule_that_a_kind_cannot_follow_is_reported(kind: Kind, settings: str, why: str) -> None:
     (rule,) = compiled(RULE % settings, kind).rules
     assert why in rule.proposal.unsupported
     assert rule.proposal.gate is None

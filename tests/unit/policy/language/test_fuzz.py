@@ -54,6 +54,6 @@ def test_good_files_are_accepted_as_they_are(text: str) -> None:
         {"version": "1"},
     ],
 )
-def test_the_judge_itself_knows_an_unknown_key(data: object) -> None:
+def test_the_oracle_detects_an_unknown_key(data: object) -> None:
     assert fits({"version": "1", "name": "x"})
     assert not fits(data)

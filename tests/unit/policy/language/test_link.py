@@ -184,7 +184,7 @@ def test_pattern_and_kind_must_both_fit(match: str, fits: bool) -> None:
         ("01:00-05:00", "days: [sat, sun], ", "03:00", 6, True),
     ],
 )
-def test_a_schedule_goes_over_midnight_and_knows_days(
+def test_a_schedule_spans_midnight_and_selects_days(
     at: str, days: str, clock: str, weekday: int, in_force: bool
 ) -> None:
     found = document(f"name: own\nschedule: [{{name: n, at: '{at}', {days}use: base}}]\n")

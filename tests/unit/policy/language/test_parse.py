@@ -218,12 +218,12 @@ def test_the_nearest_key_or_unit_is_named(written: str, meant: str) -> None:
     assert problems(f"{HEAD}{written}\n")[0].endswith(f"; did you mean {meant}?")
 
 
-def test_all_errors_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_errors_are_reported_in_the_order_of_the_file() -> None:
     found = problems("versoin: 1\nname: X\nlimits: {a: 1}\nobjectives: {b: 1}\n")
     assert [each.split(":")[0] for each in found] == ["1", "1", "2", "3", "4"]
 
 
-def test_of_a_file_of_errors_only_so_many_are_told() -> None:
+def test_the_number_of_reported_errors_is_bounded() -> None:
     assert len(problems(HEAD + "".join(f"key{n}: 1\n" for n in range(100)))) == PROBLEMS_MAX
 
 
