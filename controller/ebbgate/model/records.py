@@ -57,18 +57,6 @@ class Arrivals:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceStats:
-    """One physical device; users' requests are separate from the cache's own.
-
-    `flows` is keyed by (direction, foreground?). The depth counts requests issued, not completed.
-    """
-
-    flows: Mapping[tuple[Direction, bool], TimedFlow]
-    depth_read_ios: int = 0
-    depth_write_ios: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Hello:
     """The first record of a probe: its identity and the signals that this kernel provides."""
 
@@ -82,7 +70,11 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """All counters of one volume at one time."""
+    """All counters of one volume at one time.
+
+    - `backing_depth_ios`: requests issued to the backing device and not completed.
+    - `backing_latency`: of users' requests at the backing device.
+    """
 
     volume: str
     at_ns: int
@@ -95,7 +87,8 @@ class Tick:
     gap_sums_ns: Histogram
     paths: Mapping[tuple[Direction, str], TimedFlow]
     bypass: Mapping[str, Flow]
-    backing_device: DeviceStats
+    backing_depth_ios: int
+    backing_latency: Mapping[Direction, Histogram]
     destage_queued: Flow
     destage_done: Flow
     lost: Mapping[str, int]

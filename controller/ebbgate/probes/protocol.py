@@ -16,7 +16,6 @@ from ebbgate.model.records import (
     PROTOCOL_VERSION,
     Arrivals,
     Bye,
-    DeviceStats,
     Direction,
     Edge,
     EdgeKind,
@@ -77,21 +76,10 @@ def _arrivals(raw: Json) -> Arrivals:
     return Arrivals(raw.get("ios", 0), raw.get("bytes", 0), raw.get("sync", 0))
 
 
-def _device(raw: Json) -> DeviceStats:
-    depth = raw.get("depth", _NOTHING)
-    return DeviceStats(
-        flows={
-            (direction, origin == "fg"): _timed(raw.get(direction, _NOTHING).get(origin, _NOTHING))
-            for direction in Direction
-            for origin in ("fg", "bg")
-        },
-        depth_read_ios=depth.get("read", 0),
-        depth_write_ios=depth.get("write", 0),
-    )
-
-
 def _tick(raw: Json) -> Tick:
-    fg, destage, dev = raw["fg"], raw.get("destage", _NOTHING), raw.get("dev", _NOTHING)
+    fg, destage = raw["fg"], raw.get("destage", _NOTHING)
+    backing = raw.get("dev", _NOTHING).get("backing", _NOTHING)
+    depth = backing.get("depth", _NOTHING)
     return Tick(
         volume=raw["vol"],
         at_ns=raw["ns"],
@@ -108,7 +96,10 @@ def _tick(raw: Json) -> Tick:
             for path, flow in paths.items()
         },
         bypass={why: _flow(flow) for why, flow in raw.get("bypass", _NOTHING).items()},
-        backing_device=_device(dev.get("backing", _NOTHING)),
+        backing_depth_ios=depth.get("read", 0) + depth.get("write", 0),
+        backing_latency={
+            d: tuple(backing.get(d, _NOTHING).get("fg", _NOTHING).get("lat", ())) for d in Direction
+        },
         destage_queued=Flow(destage.get("queued_ios", 0), destage.get("queued_bytes", 0)),
         destage_done=Flow(destage.get("done_ios", 0), destage.get("done_bytes", 0)),
         lost=dict(raw.get("lost", _NOTHING)),

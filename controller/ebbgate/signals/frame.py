@@ -175,7 +175,6 @@ def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, 
 def _from_probe(state: FrameState, now_ns: int) -> _Fields:
     tick, first = state.ticks[-1], state.ticks[0]
     window_ns = tick.at_ns - first.at_ns
-    depth_ios = tick.backing_device.depth_read_ios + tick.backing_device.depth_write_ios
     found: _Fields = {
         "probed_at_ns": tick.at_ns,
         "window_ns": window_ns,
@@ -184,7 +183,7 @@ def _from_probe(state: FrameState, now_ns: int) -> _Fields:
         "in_flight_ios": sum(tick.in_flight_ios.values()),
         "gap_counts": state.gap_counts,
         "run_bytes": {d: tuple([round(b) for b in r]) for d, r in state.run_bytes.items()},
-        "backing_depth_ios": depth_ios,
+        "backing_depth_ios": tick.backing_depth_ios,
         "destage_in_flight_ios": _destage_in_flight_ios(tick),
         "regime": Regime.GAP if tick.idle else Regime.UNKNOWN,
     }
@@ -262,11 +261,7 @@ def _foreground_busy(tick: Tick, first: Tick, window_ns: int) -> float:
     """
     busy_us = 0.0
     for direction in Direction:
-        now = tick.backing_device.flows.get((direction, True))
-        before = first.backing_device.flows.get((direction, True))
-        if now is None:
-            continue
-        counts = subtract(now.latency, before.latency if before else ())
+        counts = subtract(tick.backing_latency[direction], first.backing_latency[direction])
         p50_ns = latency_percentile_ns(counts, 0.5)
         busy_us += sum(counts) * (p50_ns or 0) / 1000
     return min(1.0, busy_us * 1000 / window_ns)

@@ -136,7 +136,7 @@ def test_the_probe_counts_what_users_did_and_nothing_of_destage() -> None:
     tick = [r for r in map(parse_line, simulation.lines) if isinstance(r, Tick)][-1]
     assert tick.arrivals[Direction.READ].ios == 50
     assert tick.paths[Direction.READ, "miss"].ios == 50
-    assert tick.backing_device.flows[Direction.READ, True].ios == 50
+    assert sum(tick.backing_latency[Direction.READ]) == 50
     assert tick.arrivals[Direction.WRITE].ios == 0
     assert tick.destage_done.bytes > 0
     assert sum(tick.run_bytes[Direction.READ]) == 50 * 4096

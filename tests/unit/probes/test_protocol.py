@@ -138,10 +138,8 @@ def test_a_tick_in_full() -> None:
     assert (tick.gap_counts, tick.gap_sums_ns) == ((0, 7), (0, 21))
     assert tick.paths == {(Direction.READ, "miss"): TimedFlow(1, 4096, (1,))}
     assert tick.bypass == {"sequential": Flow(1, 512)}
-    assert tick.backing_device.flows[Direction.READ, True] == TimedFlow(1, 2, (0, 1))
-    assert tick.backing_device.flows[Direction.READ, False] == TimedFlow(3, 4, (5,))
-    assert tick.backing_device.flows[Direction.WRITE, True] == TimedFlow()
-    assert (tick.backing_device.depth_read_ios, tick.backing_device.depth_write_ios) == (3, 4)
+    assert tick.backing_latency == {Direction.READ: (0, 1), Direction.WRITE: ()}
+    assert tick.backing_depth_ios == 7
     assert (tick.destage_queued, tick.destage_done) == (Flow(5, 50), Flow(3, 30))
     assert tick.lost == {"ring": 1, "streams": 2}
 
