@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +18,7 @@ from ebbgate.cli.snapshot import VolumeView, view_volume
 from ebbgate.cli.status import draw_daemon, draw_missing, draw_sentence
 from ebbgate.errors import Unavailable
 from ebbgate.model.status import ProposalStatus
+from ebbgate.model.status_json import status_from_json
 from ebbgate.probes.topology import find
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History
@@ -55,18 +58,26 @@ def explain(context: Context, volume: str, last: int) -> None:
     emit(context, document, lambda page, _: _draw(page, view, history))
 
 
-def _history(context: Context, volume: str, limit: int) -> list[Document]:
+def _history(context: Context, volume: str, limit: int) -> Sequence[Document]:
     try:
         history = History.open(context.config.history_path)
     except NothingRecorded:
         return []
     try:
-        return [*history.decisions(volume, limit)]
+        return history.decisions(volume, limit)
     finally:
         history.close()
 
 
-def _draw(page: Page, view: VolumeView, history: list[Document]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """What is shown of a decision in the history."""
+
+    at_unix_ns: int
+    proposals: tuple[ProposalStatus, ...] = ()
+
+
+def _draw(page: Page, view: VolumeView, history: Sequence[Document]) -> None:
     status = view.status
     mode = str(status.mode or "no daemon")
     policy = f", {format.policy(status)}" if status.policy else ""
@@ -108,13 +119,12 @@ def _proposal(page: Page, proposal: ProposalStatus) -> None:
     )
 
 
-def _decisions(history: list[Document]) -> list[tuple[Cell, ...]]:
+def _decisions(history: Sequence[Document]) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
-    for decision in history:
-        at = datetime.fromtimestamp(decision["at_unix_ns"] / NS_PER_S, UTC)
-        winners = [each for each in decision["proposals"] if each["wins"]]
-        for first, proposal in enumerate(winners or decision["proposals"][:1]):
+    for decision in (status_from_json(_Decision, each) for each in history):
+        at = datetime.fromtimestamp(decision.at_unix_ns / NS_PER_S, UTC)
+        winners = [each for each in decision.proposals if each.wins]
+        for first, proposal in enumerate(winners or decision.proposals[:1]):
             when = "" if first else f"{at:%m-%d %H:%M:%S}"
-            why = proposal["reason"] or proposal["unsupported"]
-            rows.append((when, proposal["strategy"], why))
+            rows.append((when, proposal.strategy, proposal.reason or proposal.unsupported))
     return rows

@@ -135,11 +135,11 @@ def _mapping(key_decoder: _Decode, decoder: _Decode) -> _Decode:
 
 
 def _scalar(kind: type) -> _Decode:
+    # Not with isinstance: in Python a bool is an int.
     accepted = (int, float) if kind is float else (kind,)
 
     def decode(value: object) -> object:
-        # In Python a bool is an int.
-        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        if type(value) not in accepted:
             raise ValueError
         return value
 
