@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import re
+import time
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -29,9 +31,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_LOG = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 256 * 1024
-_BODY_S: Final = 20.0
+BODY_TIMEOUT_S: Final = 20.0
 """How long a client may take to send a body."""
+WRONG_TOKENS_LOG_S: Final = 60.0
+"""At most one message on wrong tokens in this time: anybody can send any number of them."""
 _LENGTH_DIGITS_MAX: Final = 18
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 CSP: Final = (
@@ -65,6 +70,8 @@ class Guard:
     def __init__(self, app: App, settings: WebSettings) -> None:
         self._app = app
         self._settings = settings
+        self._wrong_tokens = 0
+        self._logged_s: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,7 +103,7 @@ class Guard:
         if changes:
             _check_source(headers, hosts[0])
         if self._needs_token(scope["path"], changes=changes):
-            await self._check_token(headers)
+            await self._check_token(headers, client_of(scope))
         if not changes:
             return None
         return await _read_body(headers, receive)
@@ -108,7 +115,7 @@ class Guard:
         closed = self._settings.reading != "open"
         return closed and (path.startswith("/api/") or path == "/metrics")
 
-    async def _check_token(self, headers: Headers) -> None:
+    async def _check_token(self, headers: Headers, client: str) -> None:
         given = bearer(headers.get("authorization"))
         if given is None:
             raise ApiError(401, "this needs a token", "as root: ebbgate web-token")
@@ -117,7 +124,16 @@ class Guard:
         except EbbgateError as error:
             raise api_error(error) from error
         if not right:
+            self._log_wrong_token(client)
             raise ApiError(401, "the token is wrong", "as root: ebbgate web-token")
+
+    def _log_wrong_token(self, client: str) -> None:
+        self._wrong_tokens += 1
+        now_s = time.monotonic()
+        if self._logged_s is None or now_s - self._logged_s >= WRONG_TOKENS_LOG_S:
+            text = "wrong token from %s (%d wrong ones since this was last logged)"
+            _LOG.warning(text, client, self._wrong_tokens)
+            self._logged_s, self._wrong_tokens = now_s, 0
 
 
 def client_of(scope: Scope) -> str:
@@ -185,7 +201,7 @@ async def _read_body(headers: Headers, receive: Receive) -> bytes:
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(_BODY_S):
+        async with asyncio.timeout(BODY_TIMEOUT_S):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -196,7 +212,7 @@ async def _read_body(headers: Headers, receive: Receive) -> bytes:
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError as error:
-        raise ApiError(400, f"the body did not come within {_BODY_S:g} s") from error
+        raise ApiError(400, f"the body did not come within {BODY_TIMEOUT_S:g} s") from error
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

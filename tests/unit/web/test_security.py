@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.web import security
 from ebbgate.web.security import BODY_BYTES_MAX, CSP, Scope, host_allowed, host_name, same_origin
 from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, WebHarness
 
@@ -217,6 +218,35 @@ def test_wrong_token_changes_nothing(web: WebHarness, value: str) -> None:
     assert len(web.get("/intents").json["intents"]) == 4
 
 
+@pytest.mark.parametrize(("pause_s", "counts"), [(3600.0, [1]), (0.0, [1, 1, 1])])
+def test_wrong_tokens_are_logged_at_a_bounded_rate(
+    web: WebHarness,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    pause_s: float,
+    counts: list[int],
+) -> None:
+    monkeypatch.setattr(security, "WRONG_TOKENS_LOG_S", pause_s)
+    for _ in range(3):
+        assert web.get("/token", authorization="Bearer a-wrong-token-of-some-length").status == 401
+    found = [each.getMessage() for each in caplog.records if "wrong token" in each.getMessage()]
+    assert found == [
+        f"wrong token from 127.0.0.1 ({count} wrong ones since this was last logged)"
+        for count in counts
+    ]
+    assert "a-wrong-token" not in caplog.text
+
+
+def test_wrong_tokens_that_were_not_logged_are_counted(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        web.get("/token", authorization="Bearer wrong")
+    monkeypatch.setattr(security, "WRONG_TOKENS_LOG_S", 0.0)
+    web.get("/token", authorization="Bearer wrong")
+    assert "(3 wrong ones since" in caplog.messages[-1]
+
+
 def test_token_in_cookie_or_url_is_ignored(still: WebHarness) -> None:
     headers = {**JSON, "cookie": f"token={TOKEN}; authorization=Bearer {TOKEN}"}
     assert still.ask("POST", f"/api/v1/intents?token={TOKEN}", headers, [REQUEST]).status == 401
@@ -278,6 +308,14 @@ def test_too_large_body_without_length_is_refused(still: WebHarness) -> None:
     part = b" " * 4096
     parts = [part] * (BODY_BYTES_MAX // len(part) + 1)
     assert still.ask("POST", "/api/v1/policies/check", JSON, parts).status == 413
+
+
+def test_a_body_that_does_not_end_in_time_is_refused(
+    still: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security, "BODY_TIMEOUT_S", 0.05)
+    answer = still.ask("POST", "/api/v1/policies/check", JSON, body=())
+    assert (answer.status, answer.error["message"]) == (400, "the body did not come within 0.05 s")
 
 
 def test_a_body_in_parts_is_one_body(still: WebHarness) -> None:
