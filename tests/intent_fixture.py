@@ -198,10 +198,10 @@ class IntentHarness:
         self.tick()
 
     def look(self) -> None:
-        """Let the dispatcher look for what is over."""
+        """Let the registry look for what is over."""
 
         async def look() -> None:
-            self.dispatcher.poll()
+            self.registry.poll()
 
         self.run(look())
 

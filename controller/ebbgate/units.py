@@ -22,6 +22,9 @@ MINUTE_NS: Final = 60 * NS_PER_S
 HOUR_NS: Final = 60 * MINUTE_NS
 DAY_NS: Final = 24 * HOUR_NS
 
+INT64_MAX: Final = (1 << 63) - 1
+"""The largest number that SQLite keeps."""
+
 _TWO_DIGITS: Final = 10
 _THREE_DIGITS: Final = 100
 _BYTE_SUFFIXES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

@@ -76,8 +76,7 @@ class GateWorker:
         self._requests += 1
         self._pulsing = False
         with self._changed:
-            idle = not self._busy and self._next_gate is None and not self._jobs
-            if not (idle and self._quick(gate)) or self._kernel_hangs():
+            if not (self.idle and self._quick(gate)) or self._kernel_hangs():
                 self._next_gate = _GateRequest(gate, reason, name, since_ns)
                 self.writer.interrupt.set()
                 self._changed.notify_all()

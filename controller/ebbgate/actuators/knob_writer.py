@@ -21,7 +21,7 @@ from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
 from ebbgate.knobs.knob import Knob, ResetCause, parse_value
 from ebbgate.knobs.places import knob_path
-from ebbgate.model.decision import RESTORE, Action, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import NOT_WRITTEN, RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.dm_status import table_threshold_sectors
 from ebbgate.units import NS_PER_S
@@ -80,7 +80,7 @@ class KnobWriter:
                 continue
             outcome = self._write(step, reason)
             outcomes.append(outcome)
-            if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL):
+            if outcome.kind in NOT_WRITTEN:
                 break
         return outcomes
 
@@ -109,10 +109,10 @@ class KnobWriter:
             self._disown(knob, found.why)
             return []
         if found.owner is Owner.ORIGINAL:
-            self._disown(knob, "it already has its original value")
+            self._disown(knob, ownership.ALREADY_ORIGINAL)
             return []
         if found.owner is Owner.FOREIGN and knob == TABLE:
-            self._disown(knob, "another table was loaded since")
+            self._disown(knob, ownership.OTHER_TABLE)
             return []
         if found.owner is not Owner.OURS:
             return [self._make_manual(action, found.value)]
@@ -132,7 +132,7 @@ class KnobWriter:
         """Mark the knob manual and close its journal entry."""
         self.manual.add(action.knob)
         self._disown(action.knob, f"manual: found {value}")
-        why = f"somebody else has changed it to {value}: left unchanged"
+        why = ownership.changed_by_others(value)
         return replace(self._outcome(action, OutcomeKind.MANUAL, why), read_back=value)
 
     def _disown(self, knob: str, how: str) -> None:
@@ -378,7 +378,7 @@ class KnobWriter:
             return self._outcome(action, OutcomeKind.FAILED, why)
         if seen is None or same_value(action.knob, action.new, seen):
             return replace(self._outcome(action, OutcomeKind.CHANGED), read_back=seen)
-        error_text = f"the kernel changed it to {seen}"
+        error_text = ownership.changed_by_kernel(seen)
         return replace(self._outcome(action, OutcomeKind.FAILED, error_text), read_back=seen)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:

@@ -70,6 +70,26 @@ GONE: Final = Found(Owner.GONE, why="the device is gone")
 _RECREATED: Final = Found(Owner.GONE, why="the device was created again, with the kernel's values")
 
 
+ALREADY_ORIGINAL: Final = "it already has its original value"
+OTHER_TABLE: Final = "another table was loaded since"
+_VALUE_CHARS: Final = 40
+
+
+def short(value: str) -> str:
+    """Shorten a value for people: a table is long."""
+    return value if len(value) <= _VALUE_CHARS else f"{value[:_VALUE_CHARS]}..."
+
+
+def changed_by_others(value: str) -> str:
+    """Return why a knob with a value of somebody else is not restored."""
+    return f"somebody else has changed it to {short(value)}: left unchanged"
+
+
+def changed_by_kernel(value: str) -> str:
+    """Return why a write failed after which the kernel shows another value."""
+    return f"the kernel changed it to {short(value)}"
+
+
 def identify(sysfs: Sysfs, path: Path | str) -> Identity:
     """Return the device of a knob. Raises OSError, also where the device is gone."""
     text = str(path)

@@ -21,7 +21,6 @@ from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import is_path_of
 from ebbgate.model.decision import RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 
-_VALUE_CHARS: Final = 40
 _PLACES: Final = (f"{BLOCK}/", "/sys/fs/bcache/", DM_PREFIX)
 Work = Callable[[JournalEntry], Outcome]
 Done = tuple[JournalEntry, Outcome | str]
@@ -106,18 +105,16 @@ def _restore_one(
     except OSError as error:
         return _outcome(action, OutcomeKind.FAILED, str(error))
     if found.owner is Owner.FOREIGN and entry.knob == TABLE:
-        return _outcome(action, OutcomeKind.UNCHANGED, "another table was loaded since")
+        return _outcome(action, OutcomeKind.UNCHANGED, ownership.OTHER_TABLE)
     if found.owner is Owner.FOREIGN:
-        why = f"somebody else has changed it to {_short(found.value)}: left unchanged"
+        why = ownership.changed_by_others(found.value)
         outcome = _outcome(action, OutcomeKind.MANUAL, why)
         return replace(outcome, read_back=found.value)
     if found.owner is Owner.UNKNOWN:
-        why = (
-            f"it is {_short(found.value)}, and the value that ebbgate wrote last is unknown: "
-            "set it by hand"
-        )
+        value = ownership.short(found.value)
+        why = f"it is {value}, and the value that ebbgate wrote last is unknown: set it by hand"
         return _outcome(action, OutcomeKind.FAILED, why)
-    return _outcome(action, OutcomeKind.UNCHANGED, found.why or "it already has its original value")
+    return _outcome(action, OutcomeKind.UNCHANGED, found.why or ownership.ALREADY_ORIGINAL)
 
 
 def _is_a_knob(entry: JournalEntry) -> bool:
@@ -138,8 +135,7 @@ def _write_back(entry: JournalEntry, sysfs: Sysfs, path: str) -> Outcome:
     if not knob.kernel_writes and knob.name != TABLE:
         value = parse_value(knob.form, sysfs.read(path))
         if not same_value(entry.knob, entry.original, value):
-            made = f"the kernel changed it to {_short(value)}"
-            return _outcome(action, OutcomeKind.FAILED, made)
+            return _outcome(action, OutcomeKind.FAILED, ownership.changed_by_kernel(value))
     return _outcome(action, OutcomeKind.CHANGED, "")
 
 
@@ -148,11 +144,6 @@ def _wake(path: str, sysfs: Sysfs) -> None:
     running = path.removesuffix(PERCENT) + RUNNING
     if sysfs.read_text(running) == "1":
         sysfs.write_text(running, "1")
-
-
-def _short(value: str) -> str:
-    """Shorten a value for people: a table is long."""
-    return value if len(value) <= _VALUE_CHARS else f"{value[:_VALUE_CHARS]}..."
 
 
 def _failed(entry: JournalEntry, why: str) -> Outcome:

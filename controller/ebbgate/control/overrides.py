@@ -19,7 +19,7 @@ from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import same_value
 from ebbgate.knobs.values import format_value
-from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.decision import NOT_WRITTEN, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import VolumeState
@@ -28,7 +28,6 @@ from ebbgate.policy.overrides import OVERRIDE, override_text, unwritable_reason
 from ebbgate.units import format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
-_BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL)
 
 
 @dataclass(slots=True)
@@ -40,7 +39,7 @@ class _Reply:
     def report(self, outcomes: Iterable[Outcome]) -> None:
         """Take the result of a write, on the knobs' thread; one that came too soon is repeated."""
         for outcome in outcomes:
-            if outcome.kind in _BAD:
+            if outcome.kind in NOT_WRITTEN:
                 self.fail(outcome.error or "somebody else has written it")
             elif outcome.kind is not OutcomeKind.TOO_SOON:
                 with suppress(InvalidStateError):
@@ -62,11 +61,6 @@ class VolumeOverrides:
         self._now_ns = now_ns
         self._replies: dict[int, _Reply] = {}
         self._dirty_bytes: int | None = None
-
-    @property
-    def pins(self) -> bool:
-        """Whether a knob is kept at a person's value."""
-        return bool(self._driver.writer.pinned)
 
     def apply(self, active: Iterable[ActiveOverride]) -> OverrideChange:
         """Put these in force in place of the former ones; return what the engine must know."""

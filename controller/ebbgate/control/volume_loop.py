@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Final
 
 from ebbgate.actuators.gate_worker import GateWorker, Later
 from ebbgate.actuators.knob_writer import KnobWriter
@@ -30,8 +31,10 @@ from ebbgate.policy.other_knobs import other_knobs
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
-_STATUS_NS = NS_PER_S - 50 * NS_PER_MS
-"""A status is sent once a second, and at the tick after each decision."""
+EACH_SECOND_NS: Final = NS_PER_S - 50 * NS_PER_MS
+"""What is due once a second is done at the first tick after this time: ticks come early or late. A
+status is sent then, and at the tick after each decision.
+"""
 
 
 @dataclass(slots=True)
@@ -130,7 +133,7 @@ class VolumeLoop:
         elif knobs_settled and self.mode is not Mode.ENFORCE:
             self.driver.release_again()
         self._send_probe_settings(outcome)
-        if frame.at_ns - self.last_sent_status_ns >= _STATUS_NS:
+        if frame.at_ns - self.last_sent_status_ns >= EACH_SECOND_NS:
             self.last_sent_status_ns = frame.at_ns
             # In a turn of its own, if there is an event loop: an edge that waits goes first.
             (self.call_later or _now)(0, lambda: self._send_status(frame))
@@ -289,7 +292,7 @@ class VolumeLoop:
                 _LOG.info("%s: %s: %s%s", self.volume.name, each.strategy, each.reason, suffix)
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
-        if not (self._acts() or self.overrides.pins):
+        if not (self._acts() or self.writer.pinned):
             return
         if self.signals.table_reloaded(seen):
             _LOG.warning("%s: its table was reloaded; the knobs are set again", self.volume.title)

@@ -29,7 +29,7 @@ from ebbgate.probes.volume_state import read_state
 from ebbgate.store.queries import KnobWrite, read_knob_write
 
 
-class Target(Protocol):
+class AdviceTarget(Protocol):
     """What is read; implemented by the daemon."""
 
     sysfs: Sysfs
@@ -41,7 +41,7 @@ class AdviceIntents:
 
     def __init__(
         self,
-        target: Target,
+        target: AdviceTarget,
         history: Path,
         overrides: OverrideIntents,
         background: BackgroundWorker,

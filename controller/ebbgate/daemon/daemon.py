@@ -15,6 +15,7 @@ from collections.abc import Collection
 
 from ebbgate import __version__
 from ebbgate.config.settings import Config
+from ebbgate.control.volume_loop import EACH_SECOND_NS
 from ebbgate.daemon.hang_watch import HangWatch
 from ebbgate.daemon.intent_dispatcher import ENDED, IntentDispatcher
 from ebbgate.daemon.loop_silence import LoopSilence
@@ -31,11 +32,9 @@ from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.queries_intents import last_number
 from ebbgate.store.recorder import Recorder
-from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.units import NS_PER_S
 
 _LOG = logging.getLogger("ebbgated")
-_SLOW_NS = NS_PER_S - 50 * NS_PER_MS
-"""Requests, policies and the list of devices are checked once a second."""
 
 
 class Daemon:
@@ -157,7 +156,8 @@ class Daemon:
     async def _tick(self) -> None:
         """Work in parts: an edge that comes meanwhile waits for one of them only."""
         now_ns = time.monotonic_ns()
-        slow = now_ns - self._slow_ns >= _SLOW_NS
+        # Requests, policies and the list of devices are checked once a second.
+        slow = now_ns - self._slow_ns >= EACH_SECOND_NS
         if slow:
             self._slow_ns = now_ns
             await self.volume_set.discover_when_due(now_ns)
@@ -166,7 +166,7 @@ class Daemon:
             self.volume_set.follower.apply()
             await _let_others()
             self.control.look()
-            self.intents.poll()
+            self.overrides.poll()
             await _let_others()
         for name in list(self.volumes):
             await self.volume_set.look(name, slow)

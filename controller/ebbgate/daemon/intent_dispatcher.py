@@ -19,16 +19,14 @@ from typing import Any, Final, Protocol
 
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.daemon.advice_intents import AdviceIntents
+from ebbgate.daemon.advice_intents import AdviceIntents, AdviceTarget
 from ebbgate.daemon.override_intents import OverrideIntents
 from ebbgate.daemon.override_registry import OverrideRegistry
-from ebbgate.daemon.policy_intents import PolicyIntents
+from ebbgate.daemon.policy_intents import PolicyIntents, PolicyTarget
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.validation import Intent, check_intent
-from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
-from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.text import clean_lines, clean_text
 
@@ -42,21 +40,11 @@ _VISIBLE_S: Final = 0.5
 ENDED: Final = "ebbgated ended before this was finished"
 
 
-class Target(Protocol):
+class Target(AdviceTarget, PolicyTarget, Protocol):
     """What requests act on; implemented by the daemon."""
-
-    sysfs: Sysfs
-    volumes: dict[str, VolumeLoop]
-
-    @property
-    def policies(self) -> ActivePolicies:
-        """The policies of its volumes."""
 
     def restore_volume(self, name: str) -> str:
         """Restore a volume's knobs and leave it alone."""
-
-    async def follow_policies(self) -> None:
-        """Apply what has changed in the folder of policies."""
 
     async def publish(self, names: Collection[str]) -> None:
         """Send the status of these volumes to the recorder."""
@@ -156,10 +144,6 @@ class IntentDispatcher:
         with suppress(TimeoutError, EbbgateError):
             async with asyncio.timeout(_VISIBLE_S):
                 await self.registry.saved()
-
-    def poll(self) -> None:
-        """End the overrides whose time is over."""
-        self.registry.poll()
 
     # ---- one request ---------------------------------------------------------------------------
     async def _answered(self, intent: Intent) -> IntentOutcome:

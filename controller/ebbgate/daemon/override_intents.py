@@ -143,7 +143,7 @@ class OverrideIntents:
     # ---- what may not be together --------------------------------------------------------------
     def _check_drain(self, loop: VolumeLoop) -> None:
         """Raises ActuationError, with the next step, if a drain could do nothing."""
-        title, gate_knobs = loop.volume.title, loop.writer.plan.knobs
+        title = loop.volume.title
         if loop.mode is not Mode.ENFORCE:
             raise ActuationError(
                 f"{title} is in {loop.mode}, which leaves the gate alone",
@@ -157,6 +157,17 @@ class OverrideIntents:
             raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
         if loop.cleaning is not None:
             raise ActuationError(f"{title}: a cleaning is under way already", "see ebbgate status")
+        self._check_gate_free(loop)
+        if loop.policy.destage is None:
+            raise ActuationError(
+                f"{title}: policy {loop.policy.name} does not use idle_destage: there is no gate"
+                " that a drain could open",
+                "use a policy with idle_destage, such as adaptive",
+            )
+
+    def _check_gate_free(self, loop: VolumeLoop) -> None:
+        """Raises ActuationError if a person or somebody else keeps the gate where it is."""
+        title, gate_knobs = loop.volume.title, loop.writer.plan.knobs
         for each in self._of(loop.volume.name, OverrideKind.HOLD):
             raise ActuationError(
                 f"{title}: {each.override.who} has put it on hold, so its gate does not change",
@@ -175,12 +186,6 @@ class OverrideIntents:
                 f"{title}: {knob} was changed by somebody else, so the gate is left alone and a"
                 " drain could not open it",
                 f"first: ebbgate release {title} {knob}",
-            )
-        if loop.policy.destage is None:
-            raise ActuationError(
-                f"{title}: policy {loop.policy.name} does not use idle_destage: there is no gate"
-                " that a drain could open",
-                "use a policy with idle_destage, such as adaptive",
             )
 
     def _check_no_drain(self, loop: VolumeLoop, knobs: Iterable[str]) -> None:

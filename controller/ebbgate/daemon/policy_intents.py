@@ -12,7 +12,7 @@ from ebbgate.policy_files import writer
 from ebbgate.policy_files.active import ActivePolicies
 
 
-class Followed(Protocol):
+class PolicyTarget(Protocol):
     """Whose policies are changed; implemented by the daemon."""
 
     volumes: dict[str, VolumeLoop]
@@ -28,7 +28,7 @@ class Followed(Protocol):
 class PolicyIntents:
     """`background`: writes the files."""
 
-    def __init__(self, target: Followed, background: BackgroundWorker) -> None:
+    def __init__(self, target: PolicyTarget, background: BackgroundWorker) -> None:
         self._target = target
         self._background = background
 

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeGuard
 
 from ebbgate.errors import EbbgateError, UsageError
 from ebbgate.text import clean_text
-from ebbgate.units import KIB, MINUTE_NS, NS_PER_S
+from ebbgate.units import INT64_MAX, KIB, MINUTE_NS, NS_PER_S
 
 VERSION: Final = 1
 LINE_BYTES_MAX: Final = 64 * KIB
@@ -44,7 +44,6 @@ UNSENT_BYTES_MAX: Final = 256 * KIB
 """Answers that the client has not read."""
 UNSENT_TIMEOUT_NS: Final = 5 * NS_PER_S
 
-_NUMBER_MAX: Final = (1 << 63) - 1
 ARGS_MAX: Final = 16
 _DIGITS_MAX: Final = 20
 _SHOWN: Final = 40
@@ -291,7 +290,7 @@ def _optional_text(
 
 def _number(document: Mapping[str, Any], key: str) -> int:
     value = document.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _NUMBER_MAX:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= INT64_MAX:
         raise ProtocolError(f"{key}: must be a whole number")
     return value
 
@@ -307,7 +306,7 @@ def _args(document: Mapping[str, Any]) -> dict[str, Any]:
             raise ProtocolError(f"args: {_shown(name)} is not a name")
         if value is not None and not isinstance(value, str | int):
             raise ProtocolError(f"args: {name}: must be a text, a whole number, true or false")
-        if isinstance(value, int) and abs(value) > _NUMBER_MAX:
+        if isinstance(value, int) and abs(value) > INT64_MAX:
             raise ProtocolError(f"args: {name}: the number is too large")
         if isinstance(value, str):
             _whole(f"args: {name}", value)

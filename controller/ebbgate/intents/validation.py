@@ -25,7 +25,7 @@ from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy.language.yaml_events import BYTES_MAX
 from ebbgate.text import clean_text
-from ebbgate.units import DAY_NS, format_bytes, format_ns
+from ebbgate.units import DAY_NS, INT64_MAX, format_bytes, format_ns
 
 OVERRIDE_NS_MAX: Final = 30 * DAY_NS
 """A longer override should be made without an end."""
@@ -34,7 +34,6 @@ POLICY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 ADVICE_ID: Final = re.compile(r"EBB-[0-9]{3}")
 _WORD_MAX: Final = 64
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
-_ROW_ID_MAX: Final = (1 << 63) - 1
 
 
 class Scope(StrEnum):
@@ -136,7 +135,7 @@ def _advice(value: object) -> str:
 
 
 def _row_id(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _ROW_ID_MAX:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT64_MAX:
         raise UsageError(
             f"{_shown(value)} is not the number of a knob write", "see the decisions of a volume"
         )

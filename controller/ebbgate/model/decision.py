@@ -131,6 +131,10 @@ class OutcomeKind(StrEnum):
     FAILED = "failed"
 
 
+NOT_WRITTEN: Final = frozenset({OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL})
+"""The outcomes of a knob that does not have the wanted value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """An action and its outcome. `read_back`: the value as the kernel prints it afterwards."""

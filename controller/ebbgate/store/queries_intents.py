@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import Unavailable
-from ebbgate.store.connection import NothingRecorded, identity_of
+from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.intent_rows import IntentRow, read
 from ebbgate.store.queries import HistoryReader
+from ebbgate.units import INT64_MAX
 
 _NEWEST: Final = "SELECT * FROM intents WHERE id < ? ORDER BY id DESC LIMIT ?"
 _CHANGED: Final = """
@@ -29,11 +30,7 @@ _LAST: Final = """
 class IntentHistory(HistoryReader):
     """The history's requests, open for one answer. One thread only."""
 
-    def identity(self) -> int:
-        """Return the number that identifies this file; a new history has another one."""
-        return identity_of(self._connection)
-
-    def newest(self, limit: int, before_id: int = (1 << 63) - 1) -> list[IntentRow]:
+    def newest(self, limit: int, before_id: int = INT64_MAX) -> list[IntentRow]:
         """Return requests, the newest first."""
         return [read(row) for row in self._connection.execute(_NEWEST, (before_id, limit))]
 

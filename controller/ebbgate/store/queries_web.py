@@ -23,7 +23,7 @@ from ebbgate.store.queries import History
 from ebbgate.store.queries_intents import IntentHistory
 from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns, merge
 from ebbgate.store.schema import HISTORY
-from ebbgate.units import HOUR_NS, MINUTE_NS
+from ebbgate.units import HOUR_NS, INT64_MAX, MINUTE_NS
 
 PATIENCE_S: Final = 5.0
 _STEPS: Final = 20_000
@@ -67,8 +67,8 @@ class DecisionFilter:
     strategy: str | None = None
     outcome: str | None = None
     since_unix_ns: int = 0
-    until_unix_ns: int = (1 << 63) - 1
-    before_id: int = (1 << 63) - 1
+    until_unix_ns: int = INT64_MAX
+    before_id: int = INT64_MAX
     limit: int = 100
 
 

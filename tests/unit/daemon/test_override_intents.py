@@ -62,7 +62,7 @@ async def test_a_set_that_expires_before_its_write_is_reported(
     while not intents.registry.active:
         await asyncio.sleep(0.001)
     intents.clocks.passes(NS_PER_S)
-    intents.dispatcher.poll()
+    intents.registry.poll()
     found = await outcome
     assert (found.ok, found.text) == (
         False,
