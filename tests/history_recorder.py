@@ -19,7 +19,7 @@ from ebbgate.model.records import Edge
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Kind, Mode, Volume
-from ebbgate.policy.defaults import policy_for
+from ebbgate.policy.defaults import default_policy
 from ebbgate.probes.recording import (
     Damaged,
     Recorded,
@@ -101,7 +101,7 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
     return VolumeLoop(
         volume=played,
         writer=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
-        policy=policy_for(played),
+        policy=default_policy(played.kind, played.backing.scheduler),
         events=tape,
         send=lambda _: None,
         mode=mode,

@@ -23,11 +23,6 @@ class Priority:
         self._threads = list(threads)
         self._urgent: bool | None = None
 
-    @property
-    def urgent(self) -> bool:
-        """Whether the threads were made urgent."""
-        return bool(self._urgent)
-
     def set(self, *, urgent: bool) -> None:
         """Change the class, if it differs."""
         if urgent is self._urgent:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ebbgate.model.volume import Kind, Volume
+from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.limits import Limits
 from ebbgate.policy.rollback_guard import RollbackParams
@@ -77,13 +77,10 @@ class Policy:
     overlay: str = ""
 
 
-def policy_for(volume: Volume) -> Policy:
-    """Return the policy of a volume without any configuration."""
-    return default_policy(volume.kind, volume.backing.scheduler)
-
-
 def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
-    """Return it by kind of volume and by the I/O scheduler of the backing device."""
+    """Return the policy of a volume without any configuration, by its kind and by the I/O scheduler
+    of its backing device.
+    """
     if kind is Kind.DM_WRITECACHE:
         return Policy(destage=None, streams=None, cannot=_WRITECACHE_CANNOT)
     if kind is Kind.DM_CACHE:

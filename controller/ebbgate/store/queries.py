@@ -135,18 +135,6 @@ class History(HistoryReader):
             for row in rows
         ]
 
-    def actions(
-        self, volume: str | None, limit: int, decision_id: int | None = None
-    ) -> list[Document]:
-        """Return the newest knob writes first; of one decision where `decision_id` is given."""
-        rows = self._connection.execute(
-            """SELECT * FROM actions
-               WHERE (?1 IS NULL OR volume = ?1) AND (?3 IS NULL OR decision_id = ?3)
-               ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
-            (volume, limit, decision_id),
-        )
-        return [current_row(row) for row in rows]
-
     def samples(
         self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int
     ) -> list[Document]:

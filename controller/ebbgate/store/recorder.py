@@ -81,11 +81,6 @@ class Recorder:
         """The kernel's id of the thread that writes."""
         return self._thread.native_id or 0
 
-    @property
-    def dropped(self) -> int:
-        """Records dropped because too many were waiting to be written."""
-        return self._health.dropped
-
     def health(self) -> HistoryStatus:
         """Return whether the history is written, its last outage, and its log."""
         since_ns = self._writing_since_ns

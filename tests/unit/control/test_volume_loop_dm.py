@@ -14,7 +14,7 @@ import pytest
 from ebbgate.errors import ActuationError
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.model.volume import Mode
-from ebbgate.policy.defaults import policy_for
+from ebbgate.policy.defaults import default_policy
 from ebbgate.probes.topology import find
 from ebbgate.probes.volume_state import read_state
 from ebbgate.units import MIB, NS_PER_S
@@ -41,7 +41,7 @@ class DmLoopHarness(LoopHarness):
         self.dm = fake_lvm(self.fake)
         self.sysfs = WatchedSysfs(root, self.dm)
         self.volume = find(self.sysfs, "vg/data")
-        self.policy = policy_for(self.volume)
+        self.policy = default_policy(self.volume.kind, self.volume.backing.scheduler)
 
     @property
     def cache(self) -> FakeCache:

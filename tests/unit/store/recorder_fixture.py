@@ -56,6 +56,11 @@ def why(recorder: Recorder) -> str:
     return outage(recorder).why or ""
 
 
+def dropped(recorder: Recorder) -> int:
+    """Return how many records were given up so far."""
+    return recorder.health().dropped or 0
+
+
 def count(path: Path, table: str = "decisions") -> int:
     with closing(sqlite3.connect(path)) as connection:
         found: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]

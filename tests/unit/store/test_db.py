@@ -24,6 +24,7 @@ from ebbgate.store.connection import identity_of, open_reader, open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
 from ebbgate.store.queries import History, Statuses, TimedStatus
+from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.schema import HISTORY
 from tests.builders import action, decision, frame, proposal
 
@@ -73,7 +74,8 @@ def test_outcomes_keep_the_knob_the_values_and_the_latency(store: Store, path: P
     number = store.add_decision(decision(), wall_ns=5)
     outcome = Outcome(action(), OutcomeKind.FAILED, at_ns=7, read_back="10", error="EIO")
     store.add_outcomes([outcome], number, 6, latency_ns=4_000_000)
-    (found,) = history(path).actions("bcache0", 10, decision_id=number)
+    with closing(WebHistory.open(path)) as opened:
+        (found,) = opened.actions_of([number])[number]
     assert (found["knob"], found["old"], found["new"]) == ("writeback_percent", "10", "40")
     assert (found["outcome"], found["error"], found["latency_ns"]) == ("failed", "EIO", 4_000_000)
 

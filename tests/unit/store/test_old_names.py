@@ -49,7 +49,7 @@ def test_decisions_and_knob_writes_have_the_new_name(
     with closing(WebHistory.open(path)) as history:
         (listed,) = history.decisions(None, 10)
         found = history.decision(number)
-        (written,) = history.actions(None, 10)
+        (written,) = history.actions_after(0, 10)
         assert history.actions_of([number]) == {number: [written]}
     assert found is not None
     assert (listed["gate_strategy"], found["gate_strategy"]) == (new, new)

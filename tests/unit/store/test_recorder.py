@@ -14,11 +14,11 @@ import pytest
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.status import VolumeStatus
 from ebbgate.store import recorder as module
-from ebbgate.store.queries import History
+from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import action, busy_frame, decision, idle_edge, proposal
-from tests.unit.store.recorder_fixture import count
+from tests.unit.store.recorder_fixture import count, dropped
 from tests.waiting import until
 
 
@@ -42,10 +42,10 @@ def test_an_action_names_the_decision_behind_it(recorder: Recorder, path: Path) 
     for named in (8, 7, 9, None):
         recorder.outcomes([numbered(named)], None)
     recorder.flush()
-    with closing(History.open(path)) as history:
-        # The newest first: of no decision, of one that was never told, of the first, of the second.
-        found = [action["decision_id"] for action in history.actions(None, 10)]
-    assert found == [None, None, 1, 2]
+    with closing(WebHistory.open(path)) as history:
+        # Of the second decision, of the first, of one that was never recorded, of none.
+        found = [action["decision_id"] for action in history.actions_after(0, 10)]
+    assert found == [2, 1, None, None]
 
 
 def test_an_action_never_names_an_overwritten_decision(recorder: Recorder, path: Path) -> None:
@@ -53,8 +53,8 @@ def test_an_action_never_names_an_overwritten_decision(recorder: Recorder, path:
         recorder.decision(decision(proposal()), number)
     recorder.outcomes([numbered(3)], None)
     recorder.flush()
-    with closing(History.open(path)) as history:
-        assert history.actions(None, 1)[0]["decision_id"] is None
+    with closing(WebHistory.open(path)) as history:
+        assert history.actions_after(0, 1)[0]["decision_id"] is None
 
 
 def numbered(number: int | None) -> Outcome:
@@ -77,7 +77,7 @@ def test_only_the_newest_status_document_is_written(recorder: Recorder, path: Pa
     recorder.flush()
     recorder.drop_live("bcache1")
     recorder.flush()
-    with closing(History.open(path)) as history:
+    with closing(WebHistory.open(path)) as history:
         found = {name: live.status for name, live in history.statuses().volumes.items()}
         assert found == {"bcache0": VolumeStatus(at_ns=4)}
 
@@ -157,7 +157,7 @@ def test_records_dropped_while_the_disk_hangs_are_counted(
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         deadline = time.monotonic() + 5
-        while recorder.dropped == 0:
+        while dropped(recorder) == 0:
             assert time.monotonic() < deadline, "nothing was dropped"
             recorder.decision(decision(), 1)
             time.sleep(0.001)

@@ -26,6 +26,7 @@ from tests.builders import busy_frame, decision, proposal
 from tests.unit.store.recorder_fixture import (
     aside,
     count,
+    dropped,
     filled,
     outage,
     recording,
@@ -118,17 +119,17 @@ def test_dropped_records_are_counted(
         recorder.decision(BIG, 0)
         for number in range(400):
             recorder.decision(decision(proposal(reason=f"{number} {'x' * 3000}")), number)
-        until(lambda: recorder.dropped > 300, "the oldest are given up")
-        assert outage(recorder).dropped == recorder.dropped
+        until(lambda: dropped(recorder) > 300, "the oldest are given up")
+        assert outage(recorder).dropped == dropped(recorder)
         disk.free()
         until(lambda: written(recorder), "written again")
-        dropped = recorder.dropped
-        assert outage(recorder).dropped == dropped
-    assert count(path) == 401 - dropped
+        lost = dropped(recorder)
+        assert outage(recorder).dropped == lost
+    assert count(path) == 401 - lost
     with closing(sqlite3.connect(path)) as connection:
         newest = connection.execute("SELECT document FROM decisions ORDER BY id DESC").fetchone()
     assert '"reason":"399 ' in newest[0], "the newest are kept"
-    assert said(caplog, f"{dropped} records of that time are lost") == 1
+    assert said(caplog, f"{lost} records of that time are lost") == 1
 
 
 def test_a_file_at_its_size_limit_is_handled_as_a_full_disk(tmp_path: Path) -> None:

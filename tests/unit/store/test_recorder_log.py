@@ -20,7 +20,7 @@ from ebbgate.store.queries import History
 from ebbgate.store.recorder import Recorder
 from tests.builders import busy_frame, decision, idle_edge, proposal
 from tests.hostile_reader import holding
-from tests.unit.store.recorder_fixture import count, said, sound, why, written
+from tests.unit.store.recorder_fixture import count, dropped, said, sound, why, written
 from tests.waiting import until
 
 BIG = decision(proposal(reason="x" * 12_000))
@@ -91,7 +91,7 @@ def test_recording_stops_before_the_size_is_exceeded_and_goes_on_when_the_reader
         assert log.held_by is None
         assert count(path) >= before + 300, "what was told meanwhile was kept in memory"
         assert total_bytes(path) <= SMALL.size_bytes
-    assert recorder.dropped == 0
+    assert dropped(recorder) == 0
     assert said(caplog, "the history cannot be written (") == 1
     assert said(caplog, "the history is written again") == 1
     assert sound(path)
@@ -111,7 +111,7 @@ def test_not_even_status_is_written_beyond_the_size(
                 recorder.decision(BIG, 1)
                 time.sleep(0.03)
                 assert total_bytes(path) <= SMALL.size_bytes
-            until(lambda: recorder.dropped > 0, "memory is bounded, too")
+            until(lambda: dropped(recorder) > 0, "memory is bounded, too")
         until(lambda: written(recorder), "written again")
         with closing(History.open(path)) as history:
             assert history.statuses().volumes["bcache2"].status.at_ns == 59
@@ -138,7 +138,7 @@ def test_locks_of_a_reader_delay_only_the_writer(
             assert time.monotonic() - began_s < QUICK_S
             assert daemon_status(path) is None, "readers go on reading"
         until(lambda: written(recorder), "written again")
-    assert (count(path), count(path, "edges"), recorder.dropped) == (201, 200, 0)
+    assert (count(path), count(path, "edges"), dropped(recorder)) == (201, 200, 0)
     assert said(caplog, "the history cannot be written (database is locked: ") == 1
     assert sound(path)
 
