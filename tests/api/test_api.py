@@ -71,7 +71,7 @@ def try_out(url: str, name: str, cases: int, timeout_s: float) -> None:
 
 @each_set
 @pytest.mark.timeout(400)
-def test_whatever_is_asked_the_answer_is_as_described(urls: dict[str, str], name: str) -> None:
+def test_every_answer_matches_the_description(urls: dict[str, str], name: str) -> None:
     try_out(urls[name], name, CASES, 300)
     requests = json.loads(get(f"{urls[name]}/api/v1/intents?limit=1000"))["intents"]
     assert {each["kind"] for each in requests} == set(IntentKind)

@@ -181,7 +181,7 @@ def test_every_route_reports_an_unreadable_history_and_recovers(
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_a_history_that_was_replaced_is_the_new_one_and_streams_begin_anew(
+def test_a_replaced_history_is_read_and_streams_restart(
     state: Path, tmp_path: Path, name: str
 ) -> None:
     with served(tmp_path, state, name) as site:

@@ -94,7 +94,7 @@ def test_every_alert_is_loaded_and_can_be_judged(seen: Stack) -> None:
     until("the judgement", judged)
 
 
-def test_no_alert_of_the_machinery_fires_while_all_is_well(seen: Stack) -> None:
+def test_no_alert_on_ebbgate_itself_fires_on_a_healthy_machine(seen: Stack) -> None:
     firing = {labels["alertname"] for labels, _ in seen.query('ALERTS{alertstate="firing"}')}
     assert not firing & {"EbbgateDown", "EbbgateVolumeSilent", "EbbgateProbeNotRunning"}
 
@@ -148,7 +148,7 @@ def test_bytes_of_all_runs_are_the_bytes_of_all_requests(seen: Stack) -> None:
         assert runs > 0
 
 
-def test_what_the_kernel_bypassed_is_in_both_accounts(seen: Stack) -> None:
+def test_bypassed_bytes_are_in_both_counts(seen: Stack) -> None:
     ((_, by_reason),) = seen.query("sum(ebbgate_bypass_bytes_total)")
     ((_, by_path),) = seen.query('sum(ebbgate_io_bytes_total{path="bypass"})')
     assert by_reason == pytest.approx(by_path, rel=0.2)
@@ -161,7 +161,7 @@ def test_knob_writes_are_counted_by_who_did_them(seen: Stack) -> None:
 
 
 # ---- last, since nobody is there afterwards -----------------------------------------------------
-def test_of_a_daemon_that_was_killed_that_ages_and_sizes_of_files_remain(seen: Stack) -> None:
+def test_after_a_killed_daemon_only_its_age_and_file_sizes_remain(seen: Stack) -> None:
     seen.daemon.end(signal.SIGKILL)
     until("ebbgate_up 0", lambda: seen.query("ebbgate_up == 0"))
     names = {labels["__name__"] for labels, _ in seen.query('{job="ebbgate"}')}

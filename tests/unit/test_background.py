@@ -68,7 +68,7 @@ def test_too_many_jobs_are_refused() -> None:
 
 
 # ---- tasks by name ------------------------------------------------------------------------------
-async def test_those_who_ask_at_once_share_a_task_that_begins_after_they_asked() -> None:
+async def test_simultaneous_callers_share_a_task_that_begins_after_their_calls() -> None:
     running, most, begun = 0, 0, 0
 
     async def work() -> None:
@@ -84,7 +84,7 @@ async def test_those_who_ask_at_once_share_a_task_that_begins_after_they_asked()
     assert (begun, most) == (2, 1)
 
 
-async def test_one_that_is_late_raises_when_it_is_asked_for_next() -> None:
+async def test_a_late_result_raises_at_the_next_call() -> None:
     tasks, let_go = PatientTasks(0.01), asyncio.Event()
 
     async def fails() -> None:

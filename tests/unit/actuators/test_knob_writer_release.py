@@ -175,7 +175,7 @@ def test_nothing_is_written_when_the_last_value_cannot_be_recorded(harness: Writ
     assert (outcome.kind, harness.value("writeback_percent")) == (OutcomeKind.REFUSED, "40")
 
 
-def test_both_values_are_ours_after_a_failed_write(harness: WriterHarness) -> None:
+def test_after_a_failed_write_both_values_are_ebbgates(harness: WriterHarness) -> None:
     harness.drive(PACED)
 
     def written_and_failed() -> None:

@@ -50,7 +50,7 @@ def out(cli: Cli) -> str:
         return cli("explain", "bcache0").out
 
 
-def test_every_condition_shows_measured_beside_threshold(out: str) -> None:
+def test_every_condition_shows_value_and_threshold(out: str) -> None:
     assert "idle_destage  decides destage" in out
     line = next(line for line in out.splitlines() if line.startswith("  idle for"))
     assert line.split() == ["idle", "for", "410", "ms", ">=", "300", "ms", "yes"]

@@ -64,7 +64,7 @@ def test_an_export_keeps_unknown_apart_from_zero(cli: Cli, harness: StoreHarness
     assert (row["dirty_bytes"], row["in_use_ratio"]) == ("0", "")
 
 
-def test_an_export_of_nothing_is_a_head_or_an_empty_list(cli: Cli, harness: StoreHarness) -> None:
+def test_an_empty_export_is_a_header_or_an_empty_list(cli: Cli, harness: StoreHarness) -> None:
     assert cli("report", "--export", "actions").out.count("\n") == 1
     assert cli("report", "--export", "actions", "--json").document == []
 

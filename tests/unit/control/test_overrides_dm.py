@@ -46,7 +46,7 @@ def test_a_threshold_that_is_set_ends_the_tuning_of_the_gate(harness: DmLoopHarn
     assert harness.cache.threshold == 2048
 
 
-def test_a_table_that_is_loaded_anew_does_not_end_an_override(harness: DmLoopHarness) -> None:
+def test_a_reloaded_table_does_not_end_an_override(harness: DmLoopHarness) -> None:
     over: dict[int, str] = {}
     harness.loop.overrides.on_end = lambda ended, why: over.update({ended.id: why})
     override(harness, "migration_threshold", "4096")

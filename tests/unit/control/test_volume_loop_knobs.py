@@ -37,7 +37,7 @@ def test_a_value_read_during_a_write_is_not_a_manual_change(enforced: LoopHarnes
     assert enforced.loop.writer.manual == {"writeback_percent"}
 
 
-def test_a_cutoff_that_somebody_else_writes_is_left_alone_and_the_gate_goes_on(
+def test_a_manual_cutoff_is_left_alone_and_the_gate_goes_on(
     enforced: LoopHarness,
 ) -> None:
     streaming(enforced, write=40)

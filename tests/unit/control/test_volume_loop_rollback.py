@@ -72,7 +72,7 @@ def test_destage_that_slows_users_is_rolled_back_and_reported(users: Users) -> N
     assert users.harness.kept.document["totals"]["rollbacks"] == {"gate": 1, "streams": 0}
 
 
-def test_after_the_holding_off_it_is_tried_again(users: Users) -> None:
+def test_after_the_suspension_it_is_tried_again(users: Users) -> None:
     under_pressure(users)
     users.reads(8, SLOW)
     users.reads(50, FAST)
@@ -81,7 +81,7 @@ def test_after_the_holding_off_it_is_tried_again(users: Users) -> None:
     assert users.harness.gate() is GateKind.PACED
 
 
-def test_what_users_do_not_feel_goes_on(users: Users) -> None:
+def test_an_action_that_users_do_not_notice_goes_on(users: Users) -> None:
     under_pressure(users)
     users.reads(8, FAST)
     assert users.harness.gate() is GateKind.PACED

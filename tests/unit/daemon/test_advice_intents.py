@@ -52,7 +52,7 @@ def test_an_advice_sets_all_its_knobs_and_names_the_undo(intents: IntentHarness)
     assert values(intents, READ, WRITE) == ["2000", "20000"]
 
 
-def test_what_does_not_hold_now_is_not_applied(intents: IntentHarness) -> None:
+def test_an_advice_that_does_not_apply_is_refused(intents: IntentHarness) -> None:
     ok, text = answer(apply(intents, "EBB-206"))
     assert ok is False
     assert "EBB-206 does not apply to bcache0" in str(text)
@@ -68,7 +68,7 @@ def test_what_an_override_has_set_already_is_not_advised_again(intents: IntentHa
     assert apply(intents, "EBB-206").ok is False
 
 
-def test_what_is_the_administrators_alone_is_refused_with_its_command(
+def test_an_advice_for_the_administrator_is_refused_with_its_command(
     intents: IntentHarness,
 ) -> None:
     intents.volume.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
@@ -133,7 +133,7 @@ def test_a_database_that_takes_one_override_only_leaves_none(intents: IntentHarn
     assert values(intents, READ, WRITE) == ["0", "0"]
 
 
-def test_a_start_of_something_leaves_nothing_to_undo(intents: IntentHarness) -> None:
+def test_a_trigger_leaves_nothing_to_undo(intents: IntentHarness) -> None:
     uuid = intents.volume.loop.volume.set_uuid
     intents.volume.fake.write(f"/sys/fs/bcache/{uuid}/cache_available_percent", "2")
     ok, text = answer(apply(intents, "EBB-204"))

@@ -77,7 +77,7 @@ def test_an_unknown_volume_is_named(intents: IntentHarness) -> None:
     assert answer(intent) == (False, "no such volume: bcache9\n  see ebbgate status")
 
 
-def test_what_is_accepted_and_what_became_of_it_is_recorded(intents: IntentHarness) -> None:
+def test_an_accepted_request_and_its_outcome_are_recorded(intents: IntentHarness) -> None:
     intents.ask(IntentKind.MODE, mode="observe")
     intents.ask(IntentKind.MODE, mode="turbo")
     (row,) = intents.log.rows
@@ -140,7 +140,7 @@ def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
     assert intents.percent() == "20"
 
 
-def test_the_end_of_the_daemon_ends_what_is_under_way(intents: IntentHarness) -> None:
+def test_the_end_of_the_daemon_ends_running_requests(intents: IntentHarness) -> None:
     async def scenario() -> None:
         args = {"knob": "writeback_percent", "value": "20"}
         _, outcome = intents.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")

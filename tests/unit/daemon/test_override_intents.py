@@ -96,7 +96,7 @@ def test_a_newer_set_takes_the_place_of_the_older(intents: IntentHarness) -> Non
         ({"knob": "writeback_percent", "value": "20", "for_ns": True}, "must be a time"),
     ],
 )
-def test_a_row_that_makes_no_sense_is_answered_and_changes_nothing(
+def test_an_invalid_request_is_answered_and_changes_nothing(
     intents: IntentHarness, args: dict[str, Any], text: str
 ) -> None:
     ok, said = answer(intents.ask(IntentKind.SET, **args))
@@ -255,7 +255,7 @@ def test_a_database_that_cannot_be_written_keeps_no_knob(intents: IntentHarness)
         (IntentKind.MODE, {"mode": "enforce"}),
     ],
 )
-def test_what_a_hung_disk_keeps_too_late_is_taken_back(
+def test_an_override_stored_too_late_by_a_hung_disk_is_ended(
     intents: IntentHarness, kind: IntentKind, args: dict[str, str]
 ) -> None:
     intents.dispatcher.deadline_s = 0.2

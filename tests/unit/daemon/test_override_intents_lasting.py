@@ -109,7 +109,7 @@ def test_a_clean_volume_is_not_drained(intents: IntentHarness) -> None:
 
 
 # ---- what somebody else wrote -------------------------------------------------------------------
-def test_what_somebody_else_wrote_is_left_alone_over_a_restart(intents: IntentHarness) -> None:
+def test_a_manual_knob_is_left_alone_after_a_restart(intents: IntentHarness) -> None:
     intents.volume.someone_writes("writeback_percent", "30")
     intents.tick()
     intents.poll()
@@ -156,7 +156,7 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
 
 
 # ---- a database that cannot be used --------------------------------------------------------------
-def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be(
+def test_an_unreadable_database_stops_nothing_and_is_used_once_readable(
     intents: IntentHarness,
 ) -> None:
     intents.ask(IntentKind.MODE, mode="observe")

@@ -45,7 +45,7 @@ def test_a_policy_for_other_volumes_is_reported(intents: IntentHarness) -> None:
     assert running(intents) == "adaptive"
 
 
-def test_a_bad_one_is_answered_with_its_places_and_changes_nothing(
+def test_an_invalid_policy_is_refused_with_its_lines_and_changes_nothing(
     intents: IntentHarness, folder: Path
 ) -> None:
     save(intents)
@@ -56,7 +56,7 @@ def test_a_bad_one_is_answered_with_its_places_and_changes_nothing(
     assert (running(intents), (folder / "mine.yaml").read_text()) == ("mine", MINE)
 
 
-def test_beside_a_file_that_is_wrong_it_is_kept_and_not_yet_in_force(
+def test_a_policy_next_to_an_invalid_file_is_kept_but_not_applied(
     intents: IntentHarness, folder: Path
 ) -> None:
     folder.mkdir()
@@ -90,7 +90,7 @@ def test_to_remove_what_is_not_there_is_refused(intents: IntentHarness) -> None:
 
 
 @pytest.mark.parametrize("name", ["../mine", "/etc/passwd", "a.b", ""])
-def test_a_name_that_leads_elsewhere_writes_nothing(
+def test_a_name_outside_the_folder_writes_nothing(
     intents: IntentHarness, folder: Path, name: str
 ) -> None:
     ok, text = answer(save(intents, name=name))

@@ -32,7 +32,7 @@ def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
     return Scheduler(monkeypatch)
 
 
-def test_only_a_change_is_asked_for(scheduler: Scheduler) -> None:
+def test_only_a_change_of_class_is_requested(scheduler: Scheduler) -> None:
     priority = Priority(0)
     for urgent in (False, True, True, False, False):
         priority.set(urgent=urgent)
@@ -45,7 +45,7 @@ def test_every_thread_is_changed(scheduler: Scheduler) -> None:
     assert scheduler.asked == [(0, os.SCHED_RR, 1), (17, os.SCHED_RR, 1)]
 
 
-def test_where_it_is_refused_it_is_not_asked_again(scheduler: Scheduler) -> None:
+def test_a_refused_class_is_not_requested_again(scheduler: Scheduler) -> None:
     scheduler.refuses = {0}
     priority = Priority(0)
     priority.set(urgent=True)
@@ -69,7 +69,7 @@ def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopHarness)
     assert urgent == [False, True, False]
 
 
-def test_a_loop_that_acts_on_nothing_is_never_urgent(enforced: LoopHarness) -> None:
+def test_a_loop_without_actions_is_never_urgent(enforced: LoopHarness) -> None:
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.idle()
     assert not enforced.loop.urgent

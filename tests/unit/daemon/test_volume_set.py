@@ -155,7 +155,7 @@ async def test_a_volume_that_comes_back_is_tuned_again(harness: VolumeSetHarness
     assert harness.daemon.volumes["bcache0"].writer.manual == set()
 
 
-async def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
+async def test_a_volume_registered_again_between_two_reads_is_tuned_again(
     harness: VolumeSetHarness,
 ) -> None:
     await harness.looks()
@@ -243,7 +243,7 @@ async def test_an_inconsistent_volume_gets_neither_policy_nor_override(
 
 
 # ---- what an earlier daemon left -----------------------------------------------------------------
-async def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
+async def test_the_daemon_restores_what_failed_at_its_start(
     make_harness: Callable[[Mode], VolumeSetHarness], tmp_path: Path
 ) -> None:
     """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
@@ -317,7 +317,7 @@ async def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not
         let_go.set()
 
 
-async def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
+async def test_a_hanging_read_is_awaited_once_and_repeated_later(
     harness: VolumeSetHarness,
 ) -> None:
     file = harness.fake.sysfs.locate("/sys/block/bcache0/bcache/dirty_data").resolve()
@@ -342,7 +342,7 @@ async def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
         await harness.looks(1)
 
 
-async def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(
+async def test_a_released_knob_has_its_present_value_at_the_next_read(
     harness: VolumeSetHarness,
 ) -> None:
     await harness.looks()

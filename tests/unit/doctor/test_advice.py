@@ -249,7 +249,7 @@ def test_without_discard_an_ssd_needs_blank_space_and_fstrim_does_not_help(
         ({}, DiskKind.ARRAY, "md has already taken"),
     ],
 )
-def test_what_the_idle_class_is_worth_depends_on_the_disk(
+def test_the_use_of_the_idle_class_depends_on_the_disk(
     parts: dict[str, Any], kind: DiskKind, says: str
 ) -> None:
     knobs = {"writeback_percent": "0"}

@@ -165,7 +165,7 @@ def test_an_applied_advice_is_undone_by_its_own_knobs_alone(fake: FakeSysfs) -> 
     assert undoable(fake, [], *asked) == []
 
 
-def test_what_was_released_or_set_otherwise_since_is_not_undone(fake: FakeSysfs) -> None:
+def test_released_or_changed_knobs_are_not_undone(fake: FakeSysfs) -> None:
     half = [override(READ, "0", 100.5), override(WRITE, "5000", 900.0)]
     assert undoable(fake, half, request("EBB-205", 100.0)) == [("EBB-205", [READ])]
     held = [override("", "", 100.5, kind="hold")]

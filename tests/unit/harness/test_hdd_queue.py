@@ -329,7 +329,7 @@ def test_the_rest_of_the_track_is_read_at_interface_speed() -> None:
     assert disk.read(SIZE // 2 + MIB, 2 * BLOCK) not in disk.answers
 
 
-def test_what_has_not_passed_under_the_head_yet_is_waited_for() -> None:
+def test_the_head_waits_for_a_sector_that_has_not_passed() -> None:
     disk = Simulated(BUFFER)
     disk.wait(disk.read(SIZE // 2))
     disk.now_ns += transfer_ns(64 * 1024)

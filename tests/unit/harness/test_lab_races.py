@@ -149,7 +149,7 @@ def test_a_folder_that_is_just_made_is_not_taken_for_an_orphan(
     assert not made.path.exists()
 
 
-def test_what_is_gone_has_no_text_no_size_and_no_threads(tmp_path: Path) -> None:
+def test_a_missing_file_or_process_has_no_text_size_or_threads(tmp_path: Path) -> None:
     assert host.text_of(tmp_path / "none") == ""
     assert size_bytes(tmp_path / "none") == 0
     assert host.scheduled_ns(1 << 30) == {}

@@ -107,7 +107,7 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
 
 
 # ---- what is kept -------------------------------------------------------------------------------
-def test_what_is_added_is_there_after_a_restart_and_a_newer_one_replaces_it(path: Path) -> None:
+def test_an_override_survives_a_restart_and_a_newer_one_replaces_it(path: Path) -> None:
     with closing(OverrideDatabase.open(path)) as database:
         (first,) = database.add((override(),))
         (second,) = database.add((override(value="30"),))
@@ -136,7 +136,7 @@ def test_modes_are_kept(path: Path, database: OverrideDatabase) -> None:
     assert database.load().modes == {"bcache0": Mode.ADVISE}
 
 
-def test_what_is_over_does_not_pile_up(path: Path, database: OverrideDatabase) -> None:
+def test_ended_overrides_are_bounded(path: Path, database: OverrideDatabase) -> None:
     for _ in range(12):
         kept = database.add(
             [override(kind="hold", knob="", value="", volume=f"bcache{n}") for n in range(100)]

@@ -45,7 +45,7 @@ def test_a_flood_of_requests_is_slowed_to_its_limit(
     assert found[-1]["text"] == "too many requests: at most 20 per second, 40 at once"
 
 
-def test_who_goes_on_beyond_the_limit_is_cut_off(
+def test_a_client_that_continues_beyond_the_limit_is_cut_off(
     harness: ControlHarness, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_PAUSE_S", 0.0)

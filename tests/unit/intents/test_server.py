@@ -156,7 +156,7 @@ def test_a_socket_that_cannot_be_given_to_the_group_names_the_next_step(
     ],
     ids=range(11),
 )
-def test_a_line_that_is_no_message_ends_its_connection_and_nothing_else(
+def test_an_invalid_line_ends_only_its_own_connection(
     harness: ControlHarness, client: Client, line: bytes, why: str
 ) -> None:
     client.send(line)

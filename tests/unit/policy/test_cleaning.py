@@ -124,7 +124,7 @@ def test_a_flush_is_over_when_its_message_returns(
         (SEEN, state(None, dm=None), 160, "its time is over with an unknown amount dirty"),
     ],
 )
-def test_it_is_over_when_clean_or_late_or_overruled(
+def test_it_ends_when_clean_or_late_or_replaced(
     cleaning: Cleaning, seen: VolumeState, now_s: int, why: str
 ) -> None:
     assert ending(cleaning, seen, now_s * NS_PER_S) == why

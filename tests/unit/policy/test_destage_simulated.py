@@ -103,7 +103,7 @@ def test_a_periodic_trickle_that_starves_a_fixed_wait_drains() -> None:
     assert drained.latency_median_ns <= 1.3 * starved.latency_median_ns
 
 
-def test_a_trickle_without_any_worthwhile_gap_drains_beside_the_load() -> None:
+def test_a_trickle_without_useful_gaps_drains_under_load() -> None:
     found = trickle(Setup(scattered(64 * KIB, 64 * MIB)), period_ns=100 * NS_PER_MS, reads=400)
     assert found.clean_after_ns is not None
     assert found.latency_median_ns <= 20 * NS_PER_MS

@@ -87,7 +87,7 @@ def test_what_is_unknown_gives_no_plan_and_no_gate(unknown: str) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.WAIT, Phase.NORMAL, Phase.PRESSURE])
-def test_beside_the_load_the_gate_is_as_wide_as_needed(phase: Phase) -> None:
+def test_under_load_the_gate_is_as_wide_as_needed(phase: Phase) -> None:
     gate = gate_of(plan(), DestageState(phase=phase), CLOSED, PARAMS)
     assert gate is not None
     assert gate.kind is GateKind.PACED
@@ -142,7 +142,7 @@ def test_it_is_done_in_time_on_a_disk_that_keeps_the_pace() -> None:
 @pytest.mark.parametrize(
     ("needed_mib", "known_mib", "depth"), [(10, 0, 32), (10, 100, 4), (10, 5, 32), (0.1, 100, 1)]
 )
-def test_of_dm_cache_it_is_the_number_under_way(
+def test_on_dm_cache_it_is_the_number_in_flight(
     needed_mib: float, known_mib: float, depth: int
 ) -> None:
     params = default_policy(Kind.DM_CACHE).destage

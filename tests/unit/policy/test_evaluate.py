@@ -160,7 +160,7 @@ def test_strategy_that_is_off_proposes_nothing() -> None:
     assert only_destage.sequential_cutoff_bytes is None
 
 
-def test_congestion_that_the_kernel_imagined_is_switched_off_for_good() -> None:
+def test_false_congestion_is_switched_off_permanently() -> None:
     quiet = decided(busy_frame())
     assert quiet.congestion_bypass is None
     state = after(busy_frame(1000, bypass_bytes={"congested": 4096}), busy_frame(1250))
@@ -212,7 +212,7 @@ def test_the_explanation_of_an_edge_shows_the_edges_values() -> None:
     assert (quiet.measured, quiet.holds) == ("0 s", False)
 
 
-def test_what_is_unknown_never_holds() -> None:
+def test_a_condition_on_an_unknown_value_is_not_met() -> None:
     found = conditions(
         busy_frame(
             idle=None,
@@ -240,7 +240,7 @@ def same_key(one: State, other: State) -> bool:
     )
 
 
-def test_another_pace_is_no_other_decision_but_another_phase_is() -> None:
+def test_a_new_phase_is_a_new_decision_but_a_new_pace_is_not() -> None:
     opened = after(idle_frame())
     faster = after(idle_frame(), queue_sample(1010, 1, 5))
     pulsed = after(idle_frame(), *(queue_sample(1000 + 8 * i, 0, 5) for i in range(4)))

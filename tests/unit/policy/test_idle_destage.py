@@ -120,7 +120,7 @@ def test_pressure(signals: dict[str, Any], later_ms: int, why: str) -> None:
 @pytest.mark.parametrize(
     ("again_ms", "phase"), [(8_500, Phase.WAIT), (13_200, Phase.WAIT), (13_250, Phase.PRESSURE)]
 )
-def test_a_pressure_that_made_the_device_busy_is_not_back_at_once(
+def test_pressure_that_made_the_device_busy_does_not_return_at_once(
     again_ms: int, phase: Phase
 ) -> None:
     light, heavy = ({"backing_busy_foreground_ratio": busy} for busy in (0.1, 0.7))
@@ -131,14 +131,14 @@ def test_a_pressure_that_made_the_device_busy_is_not_back_at_once(
     assert after(*gone, busy_frame(again_ms, **light)).phase is phase
 
 
-def test_what_is_too_little_for_a_gap_still_goes_when_it_is_old() -> None:
+def test_dirty_data_below_the_start_level_is_written_back_when_old() -> None:
     frames = [busy_frame(1000 + 60_000 * minute, **LITTLE) for minute in range(11)]
     assert after(*frames[:-1]).phase is Phase.NORMAL
     assert after(*frames).phase is Phase.PRESSURE
     assert after(*frames[:-1], idle_frame(601_000, **LITTLE)).phase is Phase.DESTAGE
 
 
-def test_the_age_of_what_is_dirty_begins_anew_once_all_is_clean() -> None:
+def test_the_age_of_dirty_data_restarts_once_all_is_clean() -> None:
     old = [busy_frame(1000, **LITTLE), busy_frame(500_000, **CLEAN)]
     assert after(*old, busy_frame(700_000, **LITTLE)).phase is Phase.NORMAL
 

@@ -80,7 +80,7 @@ def test_what_is_measured_is_smoothed() -> None:
 
 
 @pytest.mark.parametrize(("done", "learned"), [(3, 0.97 * 200 + 0.03 * 100), (12, 400)])
-def test_a_disk_that_ran_dry_is_learned_up_at_once_and_down_slowly(
+def test_a_faster_disk_is_learned_at_once_and_a_slower_one_slowly(
     done: int, learned: float
 ) -> None:
     samples = (queue_sample(1000, 4, 0), queue_sample(1010, 0, 1), queue_sample(1030, 4, done))
@@ -105,7 +105,7 @@ def asleep(at_ms: int = 1000) -> PaceState:
     return stepped(begun(at_ms=at_ms), *(queue_sample(at_ms + 8 * i, 0, 10) for i in range(3)))
 
 
-def test_all_that_is_under_way_counts_wherever_it_is() -> None:
+def test_all_requests_in_flight_count_wherever_they_are() -> None:
     state = begun(replace(KNOWN, completions_per_s=FOUR_PER_TARGET))
     everywhere = queue_sample(1010, 2, 10, cache_reads_ios=1, awaiting_write_ios=3)
     assert everywhere.under_way_ios == 6
@@ -225,7 +225,7 @@ def test_any_other_scheduler_gets_the_short_queue(scheduler: str | None) -> None
     assert params_for(scheduler) == PARAMS
 
 
-def test_a_queue_that_stays_shallow_behind_an_open_gate_is_no_news() -> None:
+def test_a_shallow_queue_behind_an_open_gate_changes_nothing() -> None:
     pulsed = Gate(GateKind.PULSED, 8 * MIB, PARAMS.pulse_max_ns)
     state = replace(KNOWN, gate=pulsed, pulse_ns=PARAMS.pulse_max_ns)
     above = samples_above_ios(state, PARAMS)
@@ -314,24 +314,24 @@ def gaps(**at: int) -> tuple[float, ...]:
     return tuple(float(at.get(f"b{bucket}", 0)) for bucket in range(33))
 
 
-def test_a_gap_is_sure_until_the_shortest_of_its_like() -> None:
+def test_a_gap_is_likely_to_last_as_long_as_the_shortest_similar_one() -> None:
     bursts = gaps(b21=20)
     # Evenly spread in [2.097 s, 4.194 s): a twentieth of the bucket is let go.
     assert 2.19e9 < likely_until_ns(bursts, 100 * NS_PER_MS, 0.95) < 2.21e9
 
 
-def test_among_gaps_of_its_length_none_is_sure_to_go_on() -> None:
+def test_no_gap_of_this_length_is_sure_to_continue() -> None:
     # Else a gap of 10 s among gaps of 10 s is sure at 9.9 s, too, and its end is met wide open.
     assert likely_until_ns(gaps(b23=20), 99 * NS_PER_S // 10, 0.95) == 99 * NS_PER_S // 10
 
 
-def test_one_that_outlasted_the_short_ones_is_sure_for_longer() -> None:
+def test_a_gap_that_outlasted_short_ones_is_likely_to_last_longer() -> None:
     mixed = gaps(b17=10, b23=10)
     assert likely_until_ns(mixed, 50 * NS_PER_MS, 0.95) < 150 * NS_PER_MS
     assert 8.3e9 < likely_until_ns(mixed, NS_PER_S, 0.95) < 8.9e9
 
 
-def test_nothing_is_sure_of_a_gap_that_was_never_seen() -> None:
+def test_an_unknown_gap_has_no_likely_end() -> None:
     assert likely_until_ns((), 5, 0.95) == 5
     assert likely_until_ns(gaps(b10=5), NS_PER_S, 0.95) == NS_PER_S
 
@@ -341,7 +341,7 @@ def test_nothing_is_sure_of_a_gap_that_was_never_seen() -> None:
     st.integers(min_value=0, max_value=1 << 36),
     st.floats(min_value=0.05, max_value=1.0),
 )
-def test_what_is_called_sure_is_reached_by_that_share(
+def test_the_given_share_of_gaps_reaches_the_likely_end(
     counts: list[int], idle_ns: int, share: float
 ) -> None:
     sure = likely_until_ns(counts, idle_ns, share)

@@ -87,7 +87,7 @@ def acted(before_ms: float, after_ms: float, **parts: Any) -> Run:
         (40, 12, False),
     ],
 )
-def test_what_is_beyond_the_bound_is_taken_back(
+def test_an_action_is_rolled_back_above_the_bound_only(
     before_ms: float, after_ms: float, rolled_back: bool
 ) -> None:
     assert acted(before_ms, after_ms).suspended[-1] is rolled_back
@@ -110,7 +110,7 @@ def test_it_is_noticed_within_six_seconds() -> None:
     assert run.go(4, 41, "on")
 
 
-def test_one_bad_window_is_no_verdict() -> None:
+def test_one_bad_window_rolls_nothing_back() -> None:
     run = Run()
     run.go(20, 12)
     run.go(3, 12, "on")
@@ -119,7 +119,7 @@ def test_one_bad_window_is_no_verdict() -> None:
     assert not any(run.suspended)
 
 
-def test_what_gets_worse_long_after_the_action_is_not_its_fault() -> None:
+def test_a_rise_long_after_the_action_does_not_roll_it_back() -> None:
     run = Run()
     run.go(20, 12)
     run.go(62, 12, "on")
@@ -134,7 +134,7 @@ def test_a_rise_without_an_action_rolls_nothing_back() -> None:
 
 # ---- unknown, few, another load -----------------------------------------------------------------
 @pytest.mark.parametrize("ios", [0, 1, 29])
-def test_too_few_requests_say_nothing(ios: int) -> None:
+def test_too_few_requests_are_no_evidence(ios: int) -> None:
     run = Run()
     run.go(20, 12)
     assert not run.go(20, 90, "on", ios=ios)

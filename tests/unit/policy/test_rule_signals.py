@@ -84,7 +84,7 @@ def test_each_signal_is_read_off_the_frame() -> None:
 
 
 @pytest.mark.parametrize("name", SIGNALS)
-def test_of_an_empty_frame_every_signal_is_unknown_and_none_is_zero(name: str) -> None:
+def test_every_signal_of_an_empty_frame_is_unknown_and_not_zero(name: str) -> None:
     assert SIGNALS[name].of(frame()) is None
 
 
@@ -124,7 +124,7 @@ def test_a_figure_is_read_with_its_unit(
 
 
 @pytest.mark.parametrize("unit", SignalUnit)
-def test_what_is_spelt_is_read_back(unit: SignalUnit) -> None:
+def test_a_formatted_value_parses_to_itself(unit: SignalUnit) -> None:
     assert parse_quantity(unit, EXAMPLES[unit]) > 0
     for value in (0, parse_quantity(unit, EXAMPLES[unit])):
         assert parse_quantity(unit, spell(unit, value)) == value
@@ -132,6 +132,6 @@ def test_what_is_spelt_is_read_back(unit: SignalUnit) -> None:
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-inf", "1e3", "0x10", "٣", "1,5", "1 2", "B"])
 @pytest.mark.parametrize("unit", SignalUnit)
-def test_what_is_no_figure_is_refused(unit: SignalUnit, text: str) -> None:
+def test_a_value_that_is_not_a_number_is_refused(unit: SignalUnit, text: str) -> None:
     with pytest.raises(NotAQuantity):
         parse_quantity(unit, text)

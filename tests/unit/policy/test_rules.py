@@ -66,7 +66,7 @@ def test_the_condition_must_hold_for_the_whole_dwell() -> None:
 
 
 @pytest.mark.parametrize("gap", [None, 0.3])
-def test_what_is_unknown_never_holds_and_ends_the_dwell(gap: float | None) -> None:
+def test_an_unknown_signal_is_not_met_and_ends_the_dwell(gap: float | None) -> None:
     levels: dict[float, float | None] = {1: 0.5, 2: gap, 3: 0.5, 5.9: 0.5, 6: 0.5}
     assert on_at(levels, rule(dwell_ns=3 * NS_PER_S)) == [6]
     assert on_at({1: None, 20: None}, rule()) == []
@@ -87,7 +87,7 @@ def test_it_stays_off_for_its_cooldown() -> None:
     assert on_at(levels, rule(cooldown_ns=30 * NS_PER_S)) == [1, 40]
 
 
-def test_the_dwell_begins_anew_after_a_release() -> None:
+def test_the_dwell_restarts_after_a_release() -> None:
     both = rule(until=((Check("dirty_ratio", ">", 0.45),),), dwell_ns=8 * NS_PER_S)
     assert on_at({0: 0.5, 8: 0.5, 13: 0.5, 14: 0.5, 21: 0.5, 22: 0.5}, both) == [8, 22]
 

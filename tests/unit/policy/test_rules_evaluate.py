@@ -56,7 +56,7 @@ def test_a_rule_wins_over_every_strategy_and_the_loser_stays_visible() -> None:
     assert found.proposals[1].gate is not None
 
 
-def test_of_two_rules_the_first_wins() -> None:
+def test_the_first_of_two_rules_wins() -> None:
     policy = Policy(rules=(rule("hold", gate=CLOSED), rule("drain", gate=OPEN)))
     assert decided(policy, busy_frame()).gate_strategy == "rule hold"
 
@@ -180,7 +180,7 @@ def phase(*frames: Frame) -> Phase:
     return state.phase
 
 
-def test_nothing_is_drained_beside_a_light_load_that_waits_too_long() -> None:
+def test_a_light_load_with_high_latency_stops_write_back() -> None:
     assert phase(light_frame(1, 9), light_frame(7, 9)) is Phase.PRESSURE
     assert phase(light_frame(1, 15), light_frame(7, 15)) is Phase.WAIT
     assert phase(light_frame(1, 9), light_frame(7, 9), light_frame(10, 15)) is Phase.PRESSURE

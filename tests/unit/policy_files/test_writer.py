@@ -142,7 +142,7 @@ def test_a_link_is_left_alone_and_not_followed(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("left", [".night.yaml.new", ".night.yaml~.new", "night.yaml~"])
-def test_what_lies_about_under_our_names_is_replaced_not_followed(
+def test_existing_files_of_the_same_names_are_replaced_not_followed(
     folder: Path, tmp_path: Path, left: str
 ) -> None:
     writer.save(folder, "night", text())

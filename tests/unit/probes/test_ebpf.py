@@ -286,7 +286,7 @@ def test_a_missing_probe_is_an_error_with_the_next_step(harness: ProbeHarness) -
     assert "make probe" in caught.hint
 
 
-def test_a_probe_that_is_no_program_is_an_error(harness: ProbeHarness) -> None:
+def test_a_probe_that_cannot_be_run_is_an_error(harness: ProbeHarness) -> None:
     harness.program.write_text("not executable")
     assert "Permission denied" in harness.run_to_its_error().message
 

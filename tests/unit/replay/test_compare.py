@@ -217,7 +217,7 @@ def test_another_wait_finds_other_gaps() -> None:
     assert any("a wait of 100 ms would have found more" in note for note in found.notes)
 
 
-def test_the_reason_names_the_wait_of_then() -> None:
+def test_the_reason_names_the_recorded_wait() -> None:
     what = past(seconds(10), gap(2.25, 4.75, wait_s=0.119))
     found = run(what, policy("strategies: []\n"))
     whys = [each.why_before for each in of(found, ReplaySetting.DESTAGE)]
@@ -328,7 +328,7 @@ def test_a_minute_in_which_the_load_came_and_went_is_left_open() -> None:
     assert any("in 1 of them the load came and went" in note for note in found.notes)
 
 
-def test_what_was_unknown_then_is_unknown_now() -> None:
+def test_values_unknown_then_are_unknown_in_the_replay() -> None:
     unknown = dict.fromkeys(("idle", "read_iops", "write_iops", "dirty_bytes"))
     found = run(
         past(seconds(20, **unknown)), rule("all: [{write_iops: '>= 0/s'}]", "destage_rate: 0")

@@ -45,7 +45,7 @@ def test_a_difference_is_never_negative(now: list[int], before: list[int]) -> No
 
 
 @given(COUNTS, COUNTS)
-def test_what_was_added_is_the_difference(before: list[int], added: list[int]) -> None:
+def test_the_difference_counts_what_was_added(before: list[int], added: list[int]) -> None:
     both = subtract([*added, *[0] * 40][:40], ())
     now = tuple(a + b for a, b in zip(both, [*before, *[0] * 40], strict=False))
     assert sum(subtract(now, before)) == sum(added)

@@ -44,18 +44,18 @@ def test_stalled_destage_does_not_end_the_sleep() -> None:
     assert left_s(state, after(5)) == 25
 
 
-def test_what_went_out_before_the_knob_was_ours_is_no_sign() -> None:
+def test_destage_before_the_knob_was_owned_does_not_end_the_sleep() -> None:
     state = on_destage(ASLEEP, after(-0.1), 400)
     assert left_s(on_destage(state, after(0.1), 500), after(1)) == 29
 
 
-def test_a_probe_that_counts_anew_is_no_sign() -> None:
+def test_a_restarted_probe_does_not_end_the_sleep() -> None:
     state = on_destage(on_destage(ASLEEP, after(0.1), 500), after(2), 3)
     assert left_s(state, after(2)) == 28
     assert left_s(on_destage(state, after(3), 4), after(3)) is None
 
 
-def test_a_knob_that_is_taken_over_again_starts_anew() -> None:
+def test_a_knob_that_is_owned_again_restarts_the_sleep() -> None:
     awake = KernelSleep(TAKEN_NS, after(30), 500, over=True)
     assert taken_over(awake, TAKEN_NS, "30") is awake
     assert left_s(taken_over(awake, after(10), "30"), after(10)) == 30

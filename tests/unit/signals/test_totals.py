@@ -95,7 +95,7 @@ def test_no_total_ever_falls(steps: list[tuple[str, int, list[int]]]) -> None:
         before = after
 
 
-def test_what_probes_counted_that_have_ended_is_added() -> None:
+def test_counts_of_earlier_probes_are_added() -> None:
     state = on_tick(FrameState(), ticked(1, 10, [1, 2]))
     state = on_tick(reset_counters(state), ticked(2, 30, [0, 0, 5]))
     found = totals(state)
@@ -182,7 +182,7 @@ def test_actors_without_number_become_one() -> None:
     assert found["writeback_rate", OTHERS] == 744
 
 
-def test_the_live_document_counts_writes_of_strategies_and_of_somebody_else(
+def test_the_status_counts_writes_of_strategies_and_manual_ones(
     enforced: LoopHarness,
 ) -> None:
     enforced.gap_and_back()

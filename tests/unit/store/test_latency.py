@@ -103,7 +103,7 @@ def _numbers(text: str) -> list[int]:
     return [int(word) for word in text.removeprefix('{"read":[').removesuffix("]}").split(",")]
 
 
-def test_a_minute_of_which_nothing_is_known_has_no_latencies(harness: StoreHarness) -> None:
+def test_a_minute_without_known_values_has_no_latencies(harness: StoreHarness) -> None:
     harness.seconds(60, paths={})
     harness.go_on(MINUTE_NS)
     harness.maintain()

@@ -41,7 +41,7 @@ def test_an_hour_is_made_of_its_minutes(harness: StoreHarness) -> None:
     assert row["dirty_bytes"] == 59 * MIB // 2
 
 
-def test_what_was_due_is_rolled_up_after_a_restart(harness: StoreHarness) -> None:
+def test_due_minutes_are_rolled_up_after_a_restart(harness: StoreHarness) -> None:
     harness.seconds(30)
     harness.restart()
     harness.seconds(30)
@@ -100,7 +100,7 @@ def test_a_clock_set_back_beyond_the_seconds_keeps_the_fuller_minute(harness: St
     assert (row["samples"], row["dirty_bytes"]) == (60, 1)
 
 
-def test_what_a_clock_that_was_ahead_has_written_is_rolled_up_too(harness: StoreHarness) -> None:
+def test_rows_from_a_clock_that_was_ahead_are_rolled_up(harness: StoreHarness) -> None:
     harness.wall_ns = T0_NS + 100 * DAY_NS
     harness.seconds(60)
     harness.wall_ns = T0_NS

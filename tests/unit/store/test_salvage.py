@@ -145,7 +145,7 @@ def test_a_check_that_takes_too_long_is_stopped_and_finds_no_damage(
     pytest.fail("no check was ended")
 
 
-def test_where_no_new_history_can_be_made_the_damaged_one_stays(tmp_path: Path) -> None:
+def test_a_damaged_history_stays_if_no_new_one_can_be_made(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     filled(path)
     os.truncate(path, path.stat().st_size // 2)

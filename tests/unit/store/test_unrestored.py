@@ -109,7 +109,7 @@ def test_a_starting_daemon_restores_and_replaces_a_damaged_journal(
     assert "restored 1 knobs" in caplog.text
 
 
-def test_a_daemon_starts_where_nothing_can_be_read(machine: Cli) -> None:
+def test_a_daemon_starts_without_a_readable_database(machine: Cli) -> None:
     machine.journal_path.write_bytes(os.urandom(100_000))
     assert start(machine) == []
     assert originals(machine.journal_path) == []

@@ -102,7 +102,7 @@ def as_web(folder: Path, *parts: str, gid: int = GID) -> dict[str, Any]:
 
 @needs_root
 @pytest.mark.usefixtures("daemon")
-def test_beside_a_running_daemon_it_reads(folder: Path) -> None:
+def test_it_reads_while_a_daemon_runs(folder: Path) -> None:
     assert as_web(folder, READ) == {"decisions": [1], "live": ["bcache0"], "requests": [1]}
 
 

@@ -319,7 +319,7 @@ def test_an_event_moves_only_its_own_part_of_the_cursor() -> None:
     assert anew == Cursor(1, 1, 1, 1, 1)
 
 
-def test_cursor_of_another_file_covers_nothing() -> None:
+def test_a_cursor_of_another_file_covers_no_event() -> None:
     here = Cursor(90, 90, 90, 90, 90, history=7)
     assert here.covers(Cursor(10, 10, 1, 1, 1, history=7))
     assert here.covers(Cursor(decision=10)), "an event says nothing of files"

@@ -32,7 +32,7 @@ def compiled(text: str, kind: Kind = Kind.BCACHE, at: LocalTime | None = None) -
 
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("scheduler", [None, "none", "mq-deadline"])
-def test_no_document_is_what_runs_without_configuration(kind: Kind, scheduler: str | None) -> None:
+def test_without_a_document_the_default_policy_runs(kind: Kind, scheduler: str | None) -> None:
     assert compile_policy(ZERO, kind, scheduler) == default_policy(kind, scheduler)
 
 

@@ -91,7 +91,7 @@ def test_a_schedule_may_use_a_policy_of_the_same_folder_or_a_shipped_one() -> No
         assert [rule.name for rule in overlay.rules] == ["one", "two"]
 
 
-def test_what_does_not_exist_is_named_with_its_place_and_the_nearest() -> None:
+def test_a_missing_name_is_reported_with_position_and_suggestion() -> None:
     assert problem("name: own\ninclude: [bse]\n") == (
         "0.yaml:3:11: include: unknown policy 'bse'; known policies: base; did you mean base?"
     )
@@ -130,7 +130,7 @@ def test_two_policies_of_one_name_are_refused() -> None:
     )
 
 
-def test_one_bad_file_leaves_nothing_of_the_folder_loaded() -> None:
+def test_one_invalid_file_keeps_the_whole_folder_from_loading() -> None:
     found = load({"a.yaml": "version: 1\nname: a\n", "b.yaml": "version: 2\nname: b\n"}, ())
     assert found.documents == ()
     assert [each.file for each in found.problems] == ["b.yaml"]
@@ -193,7 +193,7 @@ def test_a_schedule_spans_midnight_and_selects_days(
     assert (entry is not None) is in_force
 
 
-def test_of_two_entries_at_once_the_first_counts() -> None:
+def test_the_first_of_two_overlapping_entries_applies() -> None:
     entries = "{name: a, at: '01:00-05:00', use: base}, {name: b, at: '00:00-24:00', use: base}"
     found = document(f"name: own\nschedule: [{entries}]\n")
     assert [entry_at(found, LocalTime(m)).name for m in (120, 600)] == ["a", "b"]  # type: ignore[union-attr]

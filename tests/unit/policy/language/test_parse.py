@@ -32,7 +32,7 @@ def problems(source: str | bytes) -> list[str]:
     return [str(problem).removeprefix("p.yaml:") for problem in parsed.problems]
 
 
-def test_the_example_of_the_reference_is_read_whole() -> None:
+def test_the_example_of_the_reference_is_parsed_completely() -> None:
     found = document(EXAMPLE)
     assert (found.name, found.match.volumes, found.match.kinds) == (
         "nas-evening",
