@@ -17,8 +17,16 @@ from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 WINDOW_NS = NS_PER_S
 """Rates and latencies cover about this time: long enough to be steady, short enough to react."""
-MEMORY_HALF_LIFE_NS = 120 * NS_PER_S
-"""Half-life of gaps and run lengths, so that a changed load is learned in minutes."""
+RUN_HALF_LIFE_NS = 120 * NS_PER_S
+"""Half-life of run lengths, so that a changed load is learned in minutes."""
+GAP_HALF_LIFE_NS = 30 * NS_PER_S
+"""Half-life of gaps. A wait learned from two minutes was worse on block traces and synthetic loads
+that change, and no better on steady ones.
+"""
+GAPS_KEPT_MIN = 4.0
+"""Lasting gaps fade only down to this count, so that rare gaps are known, too."""
+LASTING_BUCKET = 15
+"""Gaps from 32 ms are lasting; shorter ones are pauses within a burst."""
 PROBE_STALE_NS = 3 * NS_PER_S
 """The signals of an older probe record are unknown."""
 STREAM_RUN_BYTES = 512 * KIB
@@ -110,18 +118,31 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
     if not state.ticks:
         return replace(state, ticks=(tick,))
     last = state.ticks[-1]
-    keep = 0.5 ** ((tick.at_ns - last.at_ns) / MEMORY_HALF_LIFE_NS)
+    elapsed_ns = tick.at_ns - last.at_ns
+    keep_runs = 0.5 ** (elapsed_ns / RUN_HALF_LIFE_NS)
     runs = {
         direction: decay_add(
             state.run_bytes.get(direction, ()),
             subtract(tick.run_bytes.get(direction, ()), last.run_bytes.get(direction, ())),
-            keep,
+            keep_runs,
         )
         for direction in Direction
     }
-    gaps = decay_add(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), keep)
+    new_gaps = subtract(tick.gap_counts, last.gap_counts)
+    gaps = _add_gaps(state.gap_counts, new_gaps, elapsed_ns)
     recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
     return replace(state, ticks=(*recent, tick), gap_counts=gaps, run_bytes=runs)
+
+
+def _add_gaps(old: tuple[float, ...], new: tuple[int, ...], elapsed_ns: int) -> tuple[float, ...]:
+    """Return the faded gaps plus the new ones."""
+    keep = 0.5 ** (elapsed_ns / GAP_HALF_LIFE_NS)
+    lasting = sum(old[LASTING_BUCKET:])
+    keep_lasting = max(keep, min(1.0, GAPS_KEPT_MIN / lasting)) if lasting else 1.0
+    return (
+        *decay_add(old[:LASTING_BUCKET], new[:LASTING_BUCKET], keep),
+        *decay_add(old[LASTING_BUCKET:], new[LASTING_BUCKET:], keep_lasting),
+    )
 
 
 def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Frame:

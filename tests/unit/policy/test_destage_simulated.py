@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from statistics import median
 
 import pytest
 
@@ -25,10 +26,12 @@ FIRST_MEDIAN_NS_MAX = 45 * NS_PER_MS
 
 
 @lru_cache
-def paced(piece_bytes: int, reaction: Reaction = PROMPT, machine: Machine = EMULATED) -> GapDrain:
+def paced(
+    piece_bytes: int, reaction: Reaction = PROMPT, machine: Machine = EMULATED, seed: int = 1
+) -> GapDrain:
     """The product."""
     pieces = scattered(piece_bytes, DIRTY_BYTES[piece_bytes])
-    return gap_drain(Setup(pieces, reaction=reaction, machine=machine), GAPS)
+    return gap_drain(Setup(pieces, reaction=reaction, machine=machine, seed=seed), GAPS)
 
 
 @lru_cache
@@ -78,9 +81,11 @@ def test_without_a_pace_the_queue_is_always_far_over_its_aim() -> None:
 
 @PIECES
 def test_a_slow_control_loop_still_holds(piece_bytes: int) -> None:
-    slow = paced(piece_bytes, SLOW)
-    assert slow.drained_total_bytes >= 0.70 * as_fast_as_it_goes(piece_bytes).drained_total_bytes
-    assert slow.first_median_ns <= FIRST_MEDIAN_NS_MAX
+    # The median of five first requests is a lottery with a reaction of 15 ms: 24 to 61 ms.
+    runs = [paced(piece_bytes, SLOW, seed=seed) for seed in (1, 2, 3)]
+    reference = as_fast_as_it_goes(piece_bytes).drained_total_bytes
+    assert min(slow.drained_total_bytes for slow in runs) >= 0.70 * reference
+    assert median(first_ns for slow in runs for first_ns in slow.first_ns) <= FIRST_MEDIAN_NS_MAX
 
 
 @PIECES

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from ebbgate.model.frame import Frame, Rates, Regime
 from ebbgate.model.records import Direction, Tracked
 from ebbgate.signals.frame import (
-    MEMORY_HALF_LIFE_NS,
+    GAP_HALF_LIFE_NS,
+    GAPS_KEPT_MIN,
+    LASTING_BUCKET,
     PROBE_STALE_NS,
     FrameState,
     build,
@@ -100,10 +102,27 @@ def test_a_restart_keeps_what_was_learned_of_gaps() -> None:
     assert sum(after.gap_counts) == pytest.approx(6, rel=0.01)
 
 
-def test_gaps_fade_with_their_half_life() -> None:
-    half = MEMORY_HALF_LIFE_NS / NS_PER_MS
-    state = absorbed(at(0), at(1, gaps=[8]), at(1 + half, gaps=[8]))
-    assert state.gap_counts[0] == pytest.approx(4)
+@pytest.mark.parametrize("bucket", [0, LASTING_BUCKET])
+def test_gaps_fade_with_their_half_life(bucket: int) -> None:
+    half = GAP_HALF_LIFE_NS / NS_PER_MS
+    gaps = [*[0] * bucket, 16]
+    state = absorbed(at(0), at(1, gaps=gaps), at(1 + half, gaps=gaps))
+    assert state.gap_counts[bucket] == pytest.approx(8)
+
+
+def test_lasting_gaps_fade_to_a_count_that_stays_and_short_ones_to_nothing() -> None:
+    gaps = [9, *[0] * (LASTING_BUCKET - 1), 30, 10]
+    hour_ms = 3600 * 1000
+    state = absorbed(at(0), at(1, gaps=gaps), at(hour_ms, gaps=gaps), at(2 * hour_ms, gaps=gaps))
+    assert state.gap_counts[0] == pytest.approx(0)
+    assert sum(state.gap_counts[1:]) == pytest.approx(GAPS_KEPT_MIN)
+    assert state.gap_counts[-2] == pytest.approx(3 * state.gap_counts[-1])
+
+
+def test_fewer_gaps_than_that_do_not_fade() -> None:
+    gaps = [*[0] * 20, 2]
+    state = absorbed(at(0), at(1, gaps=gaps), at(3600 * 1000, gaps=gaps))
+    assert state.gap_counts[20] == pytest.approx(2)
 
 
 @pytest.mark.parametrize("later_ns", [0, PROBE_STALE_NS])

@@ -26,7 +26,7 @@ from ebbgate.signals.gaps import Wait, learn_wait, likely_until_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
 _LEARN_INTERVAL_NS = NS_PER_S
-"""The wait is learned from minutes of gaps, so not at every tick."""
+"""The wait is learned from many gaps, so not at every tick."""
 
 
 def gate_of(state: DestageState, params: DestageParams) -> Gate:
