@@ -34,7 +34,7 @@ from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.engine import Ruling
 from ebbgate.policy.other_knobs import OtherKnobs
-from ebbgate.policy.reasons import FOUND, GARBAGE, GATE_MANUAL, RELEASE_FAILED
+from ebbgate.policy.reasons import FOUND, GARBAGE
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes
@@ -154,12 +154,12 @@ class KnobDriver:
         if self.applied.split:
             self._again.add("split")
 
-    def release_again(self) -> None:
+    def release_again(self, why: str) -> None:
         """Repeat a release that failed, but not at every look: the kernel may log each refusal."""
         if "restore" in self._again and self._now_ns() >= self._release_due_ns:
             self._again.discard("restore")
             self._release_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
-            self.release(RELEASE_FAILED.reason)
+            self.release(why)
 
     def gate(
         self, ruling: Ruling, decision: int, *, since_ns: int | None = None, reassert: bool = False
@@ -243,9 +243,7 @@ class KnobDriver:
             self._events.outcomes(outcomes, latency_ns)
 
     def mark_manual(self, knobs: list[str], seen: VolumeState) -> None:
-        """Record knobs that somebody else has written. If one of them is the gate's, release the
-        others of the gate, which make sense only together.
-        """
+        """Record knobs that somebody else has written."""
         name = self.writer.volume.name
         for knob in knobs:
             new, left = seen.knobs.get(knob), f"left alone until `ebbgate release {name}`"
@@ -254,11 +252,10 @@ class KnobDriver:
                 self._events.outcomes([self._found(knob, new)], None)
         with self._counting:
             self.changes = totals.add_pairs(self.changes, [(knob, MANUAL) for knob in knobs])
-        if any(knob in self.writer.plan.knobs for knob in knobs):
-            reason = Reason(*GATE_MANUAL)
-            self.worker.submit(
-                "manual", lambda writer: writer.release(writer.plan.knobs[::-1], reason)
-            )
+
+    def release_gate(self, reason: Reason) -> None:
+        """Restore the knobs of the gate that ebbgate still owns."""
+        self.worker.submit("manual", lambda writer: writer.release(writer.plan.knobs[::-1], reason))
 
     def _found(self, knob: str, value: str) -> Outcome:
         """Return the record of a value that somebody else wrote."""

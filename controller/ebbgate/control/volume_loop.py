@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ebbgate.actuators.gate_worker import GateWorker, Later
-from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.control.cleaner import Cleaner
 from ebbgate.control.knob_driver import EventSink, KnobDriver
 from ebbgate.control.overrides import VolumeOverrides
@@ -28,6 +28,7 @@ from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
 from ebbgate.policy.other_knobs import other_knobs
+from ebbgate.policy.reasons import GATE_MANUAL, RELEASE_FAILED
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class VolumeLoop:
                 other_knobs(decision), self.decision_count, retry=knobs_settled
             )
         elif knobs_settled and self.mode is not Mode.ENFORCE:
-            self.driver.release_again()
+            self.driver.release_again(RELEASE_FAILED)
         self._send_probe_settings(outcome)
         if frame.at_ns - self.last_sent_status_ns >= EACH_SECOND_NS:
             self.last_sent_status_ns = frame.at_ns
@@ -300,6 +301,9 @@ class VolumeLoop:
             return
         self.overrides.on_conflict(taken := self.writer.check_manual(seen.knobs))
         self.driver.mark_manual(taken, seen)
+        if any(knob in self.writer.plan.knobs for knob in taken):
+            # The knobs of the gate make sense only together.
+            self.driver.release_gate(Reason(*GATE_MANUAL))
 
 
 def _now(_: int, call: Callable[[], None]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ebbgate.model.decision import RESTORE
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
 from ebbgate.signals.totals import MANUAL
 
@@ -22,4 +21,5 @@ GATE_MANUAL: Final = Source(IDLE_DESTAGE, "a knob of the gate is manual")
 NO_STREAMS: Final = Source(STREAM_BYPASS, "no strategy decides about streams")
 JITTER: Final = Source(STREAM_BYPASS, "jitter of the cache device is not congestion")
 FOUND: Final = Source(MANUAL, "found at a look")
-RELEASE_FAILED: Final = Source(RESTORE, "it failed before")
+RELEASE_FAILED: Final = "it failed before"
+"""Why originals are restored again."""
