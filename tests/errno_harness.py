@@ -149,7 +149,7 @@ class ErrnoHarness:
             broken.append(f"logged more than once: {told.errors}")
         if told.outcomes != self.expected.outcomes and not told.named:
             broken.append("it is not named")
-        # Python makes a call that a signal has interrupted once more.
+        # Python repeats a call that a signal has interrupted.
         if call is not None and self._is_write(call) and number != errno.EINTR:
             named_knobs = [outcome[0] for outcome in told.bad]
             if named_knobs != [knob_of(call)]:

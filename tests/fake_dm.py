@@ -112,7 +112,7 @@ class FakeDm(DeviceMapper):
         found = self.find(ref)
         (target,) = targets
         assert (target.start_sectors, target.length_sectors) == (0, LENGTH_SECTORS)
-        # What messages had set is gone, and promotions are counted anew.
+        # Values set by messages are lost, and promotions are counted from 0.
         threshold = re.search(r"migration_threshold (\d+)", target.params)
         found.table, found.promotions = target.params, 0
         found.threshold = int(threshold[1]) if threshold else 2048

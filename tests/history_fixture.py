@@ -24,7 +24,7 @@ def recorded(name: str) -> list[Recorded]:
 
 
 def keep(path: Path, events: list[Recorded], kind: Kind, times: int = 1) -> tuple[int, int]:
-    """Write samples and edges of a recording, so many times one after the other.
+    """Write samples and edges of a recording, repeated this many times.
 
     Returns from when to when (Unix ns).
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rules of the house that no linter knows: licences, sizes, no traces of one machine, public names.
+"""House rules that no linter checks: licences, sizes, no traces of one machine, public names.
 
 I/O: reads the tracked files. `python -m tests.house_rules` prints each breach and exits 1.
 """

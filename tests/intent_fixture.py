@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A person who asks, `overrides.db`, and a daemon that a test may start anew. I/O: files."""
+"""A person, `overrides.db`, and a daemon that a test may restart. I/O: files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a person was told. `number`: None for what was refused at once."""
+    """The answer to a person. `number`: None for a request that was refused at once."""
 
     ok: bool
     outcome: str
@@ -107,7 +107,7 @@ class Clocks:
 
 
 class IntentHarness:
-    """A person, and a daemon that may be started anew."""
+    """A person, and a daemon that may be restarted."""
 
     def __init__(self, folder: Path, volume: LoopHarness) -> None:
         self.folder = folder

@@ -123,7 +123,7 @@ def web_words(
 
 
 def free_port() -> int:
-    """One that nobody listens on now."""
+    """A port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

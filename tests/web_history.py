@@ -123,7 +123,7 @@ def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
 
 
 def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
-    """Write one minute; older samples are rarer, and each stands for the time to the next."""
+    """Write one minute; older samples are rarer, and each covers the time to the next."""
     age_s = now_s - minute_s
     step_s = 1 if age_s <= 1200 else 10 if age_s <= 6 * _HOUR_S else 30
     with filler.store.batch():

@@ -53,7 +53,7 @@ def urls(folder: Path, state: Path) -> Iterator[dict[str, str]]:
 
 
 def try_out(url: str, name: str, cases: int, timeout_s: float) -> None:
-    """Everything that schemathesis knows to check. Fails with its report."""
+    """All checks of schemathesis. Fails with its report."""
     argv: list[str | Path] = [SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml", "run"]
     argv += [f"{url}/api/v1/openapi.json", "--url", url, "--no-color", "--seed", SEED]
     argv += ["-H", f"Authorization: Bearer {TOKEN}", "-H", "Connection: close"]

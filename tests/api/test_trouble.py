@@ -61,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def state(made: Path, tmp_path: Path) -> Path:
-    """A history of its own, and nobody who writes it."""
+    """A separate history without a writer."""
     return Path(shutil.copytree(made, tmp_path / "state"))
 
 
@@ -116,7 +116,7 @@ def told(events: Iterator[tuple[str, str, Any]], **wanted: Holds) -> dict[str, A
     found: dict[str, Any] = {}
     until_s = time.monotonic() + DEADLINE_S
     while set(found) < set(wanted):
-        assert time.monotonic() < until_s, f"never told: {set(wanted) - set(found)}"
+        assert time.monotonic() < until_s, f"never sent: {set(wanted) - set(found)}"
         name, _, data = next(events)
         if name in wanted and wanted[name](data):
             found.setdefault(name, data)
@@ -130,7 +130,7 @@ def test_a_killed_web_process_resends_missed_events(state: Path, tmp_path: Path,
     with served(tmp_path, state, name, port) as first, first.client.events() as events:
         last = next(number for kind, number, _ in events if kind == "health")
         os.kill(first.program.process.pid, signal.SIGKILL)
-        # The line is cut, so that a browser knows and comes back.
+        # The connection is closed, so that a browser notices and reconnects.
         with pytest.raises((StopIteration, OSError)):
             while True:
                 next(events)
@@ -147,7 +147,7 @@ def test_a_killed_web_process_resends_missed_events(state: Path, tmp_path: Path,
     [
         (locked, LOCKED_S, (503, 503)),
         (damaged, 0.0, (503, 503)),
-        # Without a history nobody ever asked for anything.
+        # Without a history there are no requests.
         (missing, 0.0, (200, 404)),
     ],
 )
@@ -176,7 +176,7 @@ def test_every_route_reports_an_unreadable_history_and_recovers(
             volumes=lambda data: not data["history"],
         )
         assert len(back["volumes"]["volumes"]) == 3
-    # A writer that finds the log anew may lock readers out once more for a moment.
+    # A writer that reopens the log may lock readers out again for a moment.
     until("every route answers again", lambda: statuses(site) == before)
 
 
@@ -206,7 +206,7 @@ def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
 ) -> None:
     site, state = lasting.site, lasting.state
     # One look is shared by all who ask within a moment, such as the test before.
-    until("it is said", lambda: not ask(site, "/health").json["intents"]["ok"])
+    until("it is reported", lambda: not ask(site, "/health").json["intents"]["ok"])
     assert ask(site, "/health").json["intents"]["why"] == "ebbgated is not running"
     assert set(statuses(site).values()) == {200}
     answer = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
@@ -216,7 +216,7 @@ def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
         answer = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
         assert answer.status == 202, answer.body
         assert [request.kind for request in asked.requests] == ["hold"]
-        # The history has it later, or in this case never; whoever asked can follow it.
+        # The history has it later, or here never; the client can follow it by its number.
         assert site.client.ask("GET", f"/api/v1/intents/{answer.json['id']}").json == answer.json
     assert len(ask(site, "/intents").json["intents"]) == 5
 

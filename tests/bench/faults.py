@@ -102,7 +102,7 @@ def one(guest: Session, state: str, say: Callable[[str], None]) -> dict[str, flo
             touched = len(stack.changed_knobs())
             # While its users go on: they end after it.
             product.stop(signal.SIGKILL)
-        # The probe must go with its parent, without being told.
+        # The probe must end with its parent, without a command.
         wait_until(lambda: guest.run("pgrep -x ebbgate-probe").rc != 0, 10, "the probe to die")
         say(f"  {state}: {touched} knobs stood changed")
         product.cli("restore")

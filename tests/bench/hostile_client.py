@@ -157,7 +157,7 @@ def attacked(
 
 
 def watch(machine: HostileMachine, silence: Silence, seconds: float) -> None:
-    """Watch the machine for so long."""
+    """Watch the machine for this time."""
     until_s = time.monotonic() + seconds
     next_s = 0.0
     while (now_s := time.monotonic()) < until_s:

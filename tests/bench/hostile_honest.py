@@ -28,7 +28,7 @@ TIMEOUT_S = 20.0
 SET_FOR_NS = 10 * NS_PER_S
 """Longer than the daemon ever needs to write a knob: a `set` ends at its time, written or not."""
 TURN = "turn"
-"""A file of root's: locked, shared, by whoever asks, and as a whole by whoever compares knobs."""
+"""A file of root's: locked shared for requests, and exclusively for comparing knobs."""
 _Asked = tuple[str, dict[str, str | int]]
 _ENFORCE: _Asked = ("mode", {"mode": "enforce"})
 """The volume goes on being tuned, whatever was restored before."""

@@ -32,7 +32,7 @@ HONEST_UID: Final = 64991
 GID: Final = 64990
 """Stands for the group ebbgate, which a machine of a test need not have."""
 NICE: Final = 10
-"""As in ebbgate-web.service: whoever asks must not slow down whoever tunes."""
+"""As in ebbgate-web.service: clients must not slow the daemon down."""
 
 
 class HostileMachine(FileMachine):
@@ -44,7 +44,7 @@ class HostileMachine(FileMachine):
         self.socket = folder / SOCKET
         self.daemon: host.Running | None = None
         self.died = 0
-        """How often a daemon ended that nobody had ended."""
+        """How often a daemon ended unexpectedly."""
         self.rss_kib_max = 0
         self._turn = folder / TURN
         self._turn.touch(mode=0o600)

@@ -30,7 +30,7 @@ _ANSWER_S = 60.0
 
 
 def free_port() -> int:
-    """A port of the host's loopback that nobody listens on: PORT itself if it can be."""
+    """A free port of the host's loopback: PORT itself if it can be."""
     for port in (PORT, 0):
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -156,7 +156,7 @@ def run(context: Context) -> Report:
         "slow_dropped": min(each["slow_dropped"] for each in busy),
     }
     goals = {
-        # Of less than a millisecond: that is the scheduler's. A tenth of the period is nobody's.
+        # Of less than a millisecond: that is the scheduler's. A tenth of the period is reserved.
         "jitter_p50": "<= 2.0",
         "jitter_p99_more_ms": "<= 25",
         "web_rss_mib_max": "<= 150",

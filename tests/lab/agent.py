@@ -25,7 +25,7 @@ from tests.lab.agent_pty import Terminals
 
 PORT_NAME = "ebbgate.agent"
 _DYING_S = 10.0
-# While a database that was not closed is put right by whoever opens it next.
+# While the next program to open a database that was not closed recovers it.
 _BUSY_S = 20.0
 
 Request = dict[str, Any]
@@ -150,7 +150,7 @@ def query(request: Request) -> Reply:
     Here and not from a copy of its files: SQLite makes and removes the log (-wal) when it likes,
     and a file and a log that were copied one after the other need not belong together.
     """
-    # Imported late: a guest that nobody queries starts sooner.
+    # Imported late, so that a guest without queries starts sooner.
     import sqlite3  # noqa: PLC0415
 
     uri = f"{Path(request['path']).as_uri()}?mode=ro"

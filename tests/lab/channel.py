@@ -110,7 +110,7 @@ class Channel:
                 raise LostGuest(self._reason()) from error
 
     def relay(self, handler: Callable[[Message | None], None]) -> None:
-        """Have every reply that nobody here waits for handed over, and None at the end."""
+        """Pass on every reply without a waiting caller, and None at the end."""
         self._relay = handler
 
     def receive(self, name: str, timeout_s: float | None = None) -> Message:

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_exception_interact(node: pytest.Item, call: pytest.CallInfo[object]) -> None:
     """A lost guest ends the run, with its own exit code: it proves nothing about the product.
 
-    What failed before is still told; how it was lost comes last, where people and machines look.
+    Earlier failures are still reported; the reason of the loss comes last.
     """
     if call.excinfo is not None and isinstance(call.excinfo.value, LostGuest):
         how = str(call.excinfo.value).partition("\n")[0][:_EXIT_LINE_CHARS]

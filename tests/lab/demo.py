@@ -36,7 +36,7 @@ def main() -> int:
         signal.signal(number, _end)
     threading.excepthook = _thread_failed
     try:
-        # Imported here: an import that fails or is interrupted is said in one line, too.
+        # Imported here, so that a failed or interrupted import is reported in one line, too.
         from tests.lab import demo_run  # noqa: PLC0415
 
         demo_run.main(sys.argv[1:])
@@ -76,7 +76,7 @@ def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
         sys.stdout.flush()
     except OSError:
-        # Nobody reads any more (`make demo | head`); the interpreter would say so once more.
+        # The reader is gone (`make demo | head`); the interpreter would report that again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

@@ -22,7 +22,7 @@ _FULL_BYTES = 64 * MIB
 _LINE_CHARS = 240
 _AGAIN = "make demo again"
 _PORT = re.compile(r"Could not set up host forwarding rule 'tcp:[\d.]*:(\d+)-")
-_NO_DOWNLOAD = ("cannot be downloaded", "to be had", "apt knows no kernel")
+_NO_DOWNLOAD = ("cannot be downloaded", "to be had", "apt has no kernel")
 
 
 class NoSpace(LabError):

@@ -120,7 +120,7 @@ def _disk_below(session: Session, dev_t: str) -> tuple[str, int, int]:
 
 
 def _above(session: Session, block: str) -> list[str]:
-    """Kernel names of all that stands on a device, the topmost first."""
+    """Kernel names of all devices on top of a device, the topmost first."""
     holders = session.check(f"ls /sys/block/{block}/holders 2>/dev/null || true").split()
     found: list[str] = []
     for holder in holders:
@@ -129,14 +129,14 @@ def _above(session: Session, block: str) -> list[str]:
 
 
 def names_above(session: Session, *disks: str) -> frozenset[str]:
-    """The device-mapper names of all that stands on these disks."""
+    """The device-mapper names of all devices on top of these disks."""
     blocks = [block for disk in disks for block in _above(session, disk)]
     names = session.read_many(f"/sys/block/{block}/dm/name" for block in blocks)
     return frozenset(name for name in names.values() if name is not None)
 
 
 def lvm_values(session: Session, lvm_name: str) -> dict[str, str]:
-    """What LVM's metadata says of a volume's cache, nothing if it knows no such volume."""
+    """What LVM's metadata says of a volume's cache, empty if it has no such volume."""
     fields = ["segtype", "cache_mode", "cache_policy", "cache_settings", "chunk_size"]
     done = session.run(["lvs", "--reportformat", "json", "-o", ",".join(fields), lvm_name])
     if done.rc != 0:
@@ -146,7 +146,7 @@ def lvm_values(session: Session, lvm_name: str) -> dict[str, str]:
 
 
 def remove(session: Session, *disks: str) -> None:
-    """Remove all that stands on these disks, without writing back."""
+    """Remove all devices on top of these disks, without writing back."""
     for disk in disks:
         for block in _above(session, disk):
             _remove(session, block)

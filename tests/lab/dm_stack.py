@@ -28,7 +28,7 @@ class Options(TypedDict, total=False):
 
     hdd: str
     ssd: str
-    """Names of the lab, hdd0 and ssd0 unless told otherwise."""
+    """Names of the lab; by default hdd0 and ssd0."""
     lvm: bool
     """Through LVM (default), as volume VG/data; else bare device-mapper, under the same dm name,
     with the whole hard disk as its origin."""
@@ -184,7 +184,7 @@ class DmCacheStack(DmStack):
         self.message("migration_threshold", sectors)
 
     def drain(self, timeout_s: float = 300) -> None:
-        """Let the kernel's own idle writeback run at full width: it wants an idle second."""
+        """Let the kernel's own idle writeback run at full width, which needs an idle second."""
         before, self.threshold = self.threshold, 1 << 20
         try:
             self.wait_clean(timeout_s)
@@ -216,14 +216,14 @@ class DmCacheStack(DmStack):
         self.session.check(["lvconvert", "-qq", "-y", *options, self.lvm_name])
 
     def break_metadata(self, *, reads: bool) -> None:
-        """Fail every write to a bare volume's metadata, and every read if told so.
+        """Fail every write to a bare volume's metadata, and optionally every read.
 
         A kernel that can still read goes back to the last commit and asks for a check; one that
         cannot gives the cache up. What is wrong stays: expect_changed("metadata", "kernel").
         """
         name = f"{self.vg}-cmeta"
         _, sectors, _, below, start = self.session.check(["dmsetup", "table", name]).split()
-        # Never up; without a feature it fails all, and still stands on its disk to be found there.
+        # Never up; without a feature it fails all requests, and is still found on its disk.
         feature = "" if reads else " 1 error_writes"
         table = f"0 {sectors} flakey {below} {start} 0 60{feature}"
         self.session.check(["modprobe", "dm-flakey"])

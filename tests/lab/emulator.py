@@ -65,7 +65,7 @@ def _backport() -> str:
         if not program.exists():
             with downloads.made(final) as scratch:
                 _download(f"{release}-backports", scratch)
-    # Also tells whether it runs here at all.
+    # Also shows whether it runs here at all.
     if _version(str(program)) < _LOCKS_PAGES:
         raise CommandFailed(f"{program} is too old")
     return str(program)

@@ -26,7 +26,7 @@ BOOT_TIMEOUT_S = 180
 # Above the machine's other work, below the emulated disks.
 _NICENESS = -10
 
-# What every distribution's kernel and tools need (x86-64-v2), and nothing that is dear to emulate:
+# What every distribution's kernel and tools need (x86-64-v2), and nothing that is slow to emulate:
 # with AVX, which libraries use where they find it, all is a tenth to a quarter slower.
 _CPU = "Nehalem,+rdtscp,+rdrand,+smap,+smep,+fsgsbase"
 

@@ -33,7 +33,7 @@ _EXECUTABLE = 0o100755
 
 
 def build(kernel: Kernel) -> Path:
-    """The archive for a kernel, built anew only if anything that goes into it has changed."""
+    """The archive for a kernel, rebuilt only if its content has changed."""
     files = _contents(kernel)
     digest = hashlib.sha256()
     for name, data in files:

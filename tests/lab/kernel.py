@@ -102,5 +102,5 @@ def _resolve(release: Release) -> tuple[str, str]:
     listing = host.run(["apt-cache", "depends", release.metapackage])
     found = _IMAGE.search(listing)
     if not found:
-        raise NoLab(f"no lab here: apt knows no kernel for {release.metapackage} (apt-get update?)")
+        raise NoLab(f"no lab here: apt has no kernel for {release.metapackage} (apt-get update?)")
     return found[1], found[2]

@@ -21,7 +21,7 @@ VG = "vg"
 VOLUME = f"{VG}/data"
 DM = "vg-data"
 
-# There is no udev in the guest: LVM makes the nodes itself, and waits for nobody.
+# There is no udev in the guest: LVM makes the nodes itself, without waiting.
 _ENVIRONMENT = {"DM_DISABLE_UDEV": "1", "HOME": "/run/lab"}
 _LVM_CONFIG = """
 activation { udev_sync=0 udev_rules=0 monitoring=0 }
@@ -93,7 +93,7 @@ class ScriptHarness:
 
     def start(self, script: str, *words: str) -> Process:
         """Start a script that will be interrupted."""
-        # The guest's agent ignores SIGINT, and a shell cannot trap what it was told to ignore.
+        # The guest's agent ignores SIGINT, and a shell cannot trap an ignored signal.
         argv = ["env", "--default-signal=INT", str(SCRIPTS / script), *words]
         return self.session.spawn(argv, env=_ENVIRONMENT)
 

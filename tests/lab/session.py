@@ -96,7 +96,7 @@ class Process:
         return Completed(self.argv, rc, self.stdout(), self.stderr())
 
     def wait_at_most(self, timeout_s: float) -> int | None:
-        """Exit code, or None if it still runs after so long."""
+        """Exit code, or None if it still runs after this time."""
         limit_s = timeout_s * self._session.clock_ahead
         reply = self._session.channel.call(
             "wait", timeout_s=timeout_s, number=self._number, limit_s=limit_s

@@ -11,7 +11,7 @@ from tests.lab.session import Session
 
 _TIMEOUT_S = 30
 
-# Kernel threads that sleep are no news; whoever runs or cannot be killed is, with its stack.
+# Sleeping kernel threads are left out; running and unkillable ones are shown with their stack.
 _SCRIPT = r"""
 cat /proc/loadavg
 ps -eLo pid,tid,stat,psr,time,wchan:24,args --sort=-time |

@@ -43,7 +43,7 @@ def logged(product: Product, text: str, timeout_s: float = 30) -> None:
 def test_a_gap_drains_more_than_stock_ever_does(guest: Session) -> None:
     ours = gap_drain.measure(guest, VARIANT, "ebbgate", seed=1)
     assert ours["dirty_mib"] >= 400, "something drained before the first gap"
-    # Stock has 11 to 16 MiB, wherever its own control loop stands: `make bench S=gap-drain`.
+    # Stock has 11 to 16 MiB, depending on its control loop: `make bench S=gap-drain`.
     assert ours["drained_mib"] >= 40
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lab's promises about volumes of device-mapper: made as told, never left unclean unseen."""
+"""Volumes of device-mapper in the lab are made as requested, and unclean ones are noticed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_metadata_that_is_damaged_is_found(guest: Session) -> None:
 
 
 def damage(guest: Session, stack: DmStack) -> None:
-    """Overwrite the superblock of the metadata behind the cache's back, once it has let go."""
+    """Overwrite the superblock of the metadata once the cache has closed it."""
     guest.check(["dmsetup", "remove", "--noudevsync", stack.name])
     guest.write("/dev/mapper/vg-cmeta", "x" * 4096)
 

@@ -241,7 +241,7 @@ def fetched(url: str) -> bytes | None:
 @pytest.mark.full
 def test_a_silent_guest_is_forced_to_print_where_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "GRACE_S", 5.0)
-    # Real-time spinners on both CPUs: nobody else runs again, the agent least of all.
+    # Real-time spinners on both CPUs: no other process runs again, not even the agent.
     hang = (
         "echo -1 > /proc/sys/kernel/sched_rt_runtime_us;"
         "for cpu in 0 1; do taskset -c $cpu chrt -f 99 sh -c 'while :; do :; done' & done; wait"

@@ -74,7 +74,7 @@ def test_a_mounted_device_is_refused_even_with_force(harness: ScriptHarness) -> 
     harness.make_files(harness.ssd)
     refused = harness.run("lvmcache-attach", "--yes", "--force", VOLUME, harness.ssd)
     assert (refused.rc, "is mounted at" in refused.stderr) == (64, True)
-    # Why --force cannot help: the kernel lets nobody else open it, whatever a tool is told.
+    # Why --force cannot help: the kernel lets no other program open it.
     for tool in ("pvcreate -ff -y", "make-bcache --wipe-bcache -C"):
         assert harness.session.run(f"{tool} {harness.ssd}").rc != 0
     harness.check_files(harness.ssd)

@@ -37,7 +37,7 @@ def test_a_volume_comes_and_goes_and_lets_the_module_go(guest: Session) -> None:
             assert probe.tick(stack.volume)["fg"]["write"]["ios"] == 32
             assert module_users(guest) > alone
             probe.send(f"untrack {stack.volume}")
-            wait_until(lambda: module_users(guest) == alone, 10, "the module to be let go")
+            wait_until(lambda: module_users(guest) == alone, 10, "the module to be released")
 
 
 def test_a_vanished_volume_is_untracked(guest: Session) -> None:
@@ -105,7 +105,7 @@ def test_addresses_are_read_again_when_bcache_is_loaded_again(guest: Session) ->
 
 @contextmanager
 def hidden_addresses(guest: Session) -> Iterator[None]:
-    """The kernel tells nobody where its functions are."""
+    """The kernel hides the addresses of its functions."""
     switch = "/proc/sys/kernel/kptr_restrict"
     before = guest.read(switch)
     guest.write(switch, "2")

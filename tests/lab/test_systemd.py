@@ -101,7 +101,7 @@ def machine() -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def volumes(machine: Session) -> Iterator[Both]:
-    """Leaving them compares every knob once more."""
+    """Leaving them compares every knob again."""
     with (
         DmCacheStack(machine, hdd="hdd1", ssd="ssd1") as dm,
         BcacheStack(machine) as bcache,

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 _PREFIX = "ebbgate-lab-"
-# Until its lock is held; a folder of this name is nobody's to sweep.
+# Until its lock is held; a folder of this name is never swept.
 _NEW_PREFIX = "ebbgate-new-"
 _LOCK = "lock"
 

@@ -51,5 +51,5 @@ def put_in(text: str) -> str:
     for name, value in VARIABLES.items():
         text = text.replace(name, value)
     if re.search(r"\$\w", text):
-        raise ValueError(f"a variable that nobody sets: {text}")
+        raise ValueError(f"a variable that is never set: {text}")
     return text

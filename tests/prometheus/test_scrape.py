@@ -160,7 +160,7 @@ def test_knob_writes_are_counted_by_who_did_them(seen: Stack) -> None:
     assert "idle_destage" in actors
 
 
-# ---- last, since nobody is there afterwards -----------------------------------------------------
+# ---- last, since it ends the daemon -----------------------------------------------------
 def test_after_a_killed_daemon_only_its_age_and_file_sizes_remain(seen: Stack) -> None:
     seen.daemon.end(signal.SIGKILL)
     until("ebbgate_up 0", lambda: seen.query("ebbgate_up == 0"))

@@ -29,7 +29,7 @@ def kills(machine: RealMachine, count: int, seed: int) -> Iterator[dict[str, Any
     """What each kill found."""
     calls = machine.calls()
     if machine.wrong():
-        raise SystemExit(f"a life that nobody disturbed leaves {machine.wrong()}")
+        raise SystemExit(f"an undisturbed life leaves {machine.wrong()}")
     writable = others(machine.volume)
     for number in range(count):
         place = (number * len(calls) // count + seed - 1) % len(calls)

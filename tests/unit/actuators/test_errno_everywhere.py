@@ -105,7 +105,7 @@ def test_a_hanging_volume_does_not_block_the_restore_of_another(tmp_path: Path) 
 
 
 def every(calls: int, lives: int) -> range:
-    """Places of calls, evenly spread over so many lives at most."""
+    """Places of calls, evenly spread over at most this many lives."""
     return range(0, calls, -(-calls // lives))
 
 

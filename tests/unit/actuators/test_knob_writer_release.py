@@ -184,7 +184,7 @@ def test_after_a_failed_write_both_values_are_ebbgates(harness: WriterHarness) -
 
     harness.sysfs.before["writeback_percent"] = written_and_failed
     harness.writer.apply((write("writeback_percent", 0),), REASON)
-    assert harness.look() == [], "nobody else has written it"
+    assert harness.look() == [], "no other program has written it"
     harness.sysfs.before.clear()
     harness.drive(RELEASED)
     assert harness.value("writeback_percent") == "10"

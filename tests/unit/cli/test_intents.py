@@ -197,7 +197,7 @@ def test_text_of_the_daemon_reaches_the_terminal_without_control_characters(cli:
 
 
 def test_a_dm_volume_can_be_named_without_root(cli: Cli) -> None:
-    # Device-mapper answers root alone; the daemon, which is root, knows the volume.
+    # Only root can query device-mapper; the daemon, which is root, has the volume.
     cli.fake.sysfs = Sysfs(cli.fake.root, FakeDm(allowed=False))
     cli.euid = 1000
     with cli.daemon(answers=(True, "done")):

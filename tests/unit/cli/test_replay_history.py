@@ -15,7 +15,7 @@ from tests.unit.conftest import NOW_NS, Cli
 
 @pytest.fixture
 def lived(cli: Cli, tmp_path: Path) -> Cli:
-    """A machine on which bcache0 had gaps; its clock stands at their beginning."""
+    """A machine on which bcache0 had gaps; its clock is at their beginning."""
     keep(cli.history, recorded("sim-gap-drain"), Kind.BCACHE, times=4)
     cli.now_ns = START_NS + 30 * NS_PER_S
     (cli.state_dir / "policies.d").mkdir()

@@ -31,7 +31,7 @@ OPEN = Gate(GateKind.PULSED, 10 << 20)
 
 @pytest.fixture
 def harness(cli: Cli) -> Iterator[StoreHarness]:
-    """The history of the command line's machine; its clock stands five hours back."""
+    """The history of the command line's machine; its clock is five hours back."""
     made = StoreHarness(cli.state_dir)
     made.wall_ns = NOW_HOUR_NS - 5 * HOUR_NS
     yield made
@@ -53,7 +53,7 @@ def load(read_ms: int, ios: int = 100, **signals: Any) -> dict[str, Any]:
 
 
 def hours(harness: StoreHarness, count: int, mode: str, **signals: Any) -> None:
-    """A sample every 20 s for so long, rolled up as time passes."""
+    """A sample every 20 s for this time, rolled up as time passes."""
     for _ in range(count * 60):
         with harness.store.batch():
             for _ in range(3):

@@ -86,6 +86,6 @@ def test_an_export_comes_in_parts_and_keeps_no_log_from_being_folded(
         reasons = [next(events)["proposals"][0]["reason"]]
         with closing(sqlite3.connect(harness.path)) as other:
             folded = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        assert folded[0] == 0, "nobody is in the way"
+        assert folded[0] == 0, "no reader prevents it"
         reasons += [event["proposals"][0]["reason"] for event in events]
     assert reasons == [str(number) for number in range(2500)]

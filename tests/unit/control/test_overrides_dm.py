@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a person sets on a dm-cache: kept over a table that is loaded anew, and over a cleaning."""
+"""Overrides on a dm-cache survive a table reload and a cleaning."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_without_destage_signals_nothing_is_driven_and_the_reason_is_reported(
 
 
 def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopHarness) -> None:
-    # 310 ms of quiet where 300 were waited for, heard of after 4 ms more.
+    # Idle for 310 ms where the wait was 300, reported 4 ms later.
     enforced.now_ms += 1000
     enforced.loop.on_record(idle_edge(enforced.now_ms - 4, quiet_ms=310))
     enforced.loop.on_record(busy_edge(enforced.now_ms - 3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The loop of a dm-cache volume: the gate by message, a table loaded anew, a cleaning."""
+"""The loop of a dm-cache volume: the gate by message, a reloaded table, a cleaning."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_write_that_hangs_is_seen_from_another_thread(
     step = write("writeback_percent", 40)
     writer = Thread(target=lambda: harness.writer.apply((step,), REASON))
     writer.start()
-    until(lambda: said(caplog), "it is said")
+    until(lambda: said(caplog), "it is reported")
     let_go.set()
     writer.join()
     watch.stop()

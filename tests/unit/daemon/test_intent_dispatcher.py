@@ -91,7 +91,7 @@ def test_done_is_answered_once_the_new_state_is_sent(
     written = intents.log.written
 
     def check() -> Any:
-        assert daemon.published == [["bcache0"]], "the state was not told before the flush"
+        assert daemon.published == [["bcache0"]], "the state was not sent before the flush"
         assert intents.log.done, "the outcome is not part of the flush"
         return written()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What systemd hears of the daemon, and that nothing is said where there is no systemd."""
+"""The daemon notifies systemd, and sends nothing without systemd."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def fake(folder: Path) -> FakeSysfs:
 
 
 def without_rights(work: Callable[[], Any]) -> Any:
-    """What `work` returns in a child that is nobody."""
+    """The result of `work` in a child that runs as the user nobody."""
     readable, writable = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -56,7 +56,7 @@ echo $$ >> {pids}
 
 @dataclass
 class FakeLab:
-    """A machine with programs of the lab that fail as they are told."""
+    """A machine with programs of the lab that fail on request."""
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The simulation itself: its thread keeps the kernel's rules, its probe tells the truth."""
+"""The simulation itself: its thread follows the kernel's rules, its probe the state."""
 
 from __future__ import annotations
 

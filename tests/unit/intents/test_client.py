@@ -175,7 +175,7 @@ def test_any_answer_of_a_broken_server_is_an_error_with_a_next_step(
 
 @contextmanager
 def _suppressed() -> Iterator[None]:
-    """The client has gone, which is what the test wants."""
+    """The client has gone, as intended."""
     with suppress(OSError):
         yield
 
@@ -205,7 +205,7 @@ def test_a_server_that_drips_cannot_extend_the_time(tmp_path: Path) -> None:
         took_s = time.monotonic() - began_s
         over.set()
     assert took_s < 2.0
-    assert caught.value.pid == os.getpid(), "the kernel knows who listens"
+    assert caught.value.pid == os.getpid(), "the kernel reports the listener"
 
 
 def test_a_server_that_hangs_with_a_full_queue_is_not_gone(tmp_path: Path) -> None:

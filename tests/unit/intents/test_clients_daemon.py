@@ -141,7 +141,7 @@ def test_a_killed_daemon_is_reported_at_once(there: Machine) -> None:
     assert (code, "systemctl start ebbgated" in err) == (69, True)
     answer = there.ask("mode", mode="observe")
     assert (answer.status, answer.error["code"]) == (503, "no_daemon")
-    until("the web knows", lambda: there.web.get("/health").json["daemon"]["alive"] is False)
+    until("the web reports it", lambda: there.web.get("/health").json["daemon"]["alive"] is False)
     assert time.monotonic() - began_s < 10.0
     assert json.loads(there.cli("status", "--json")[1])["daemon"]["alive"] is False
 

@@ -116,7 +116,7 @@ def test_the_rate_of_a_user_recovers_and_users_that_left_are_forgotten() -> None
     assert quotas.request_refusal(8, NS_PER_S) == "", "another user is not concerned"
     for uid in range(100, 200):
         quotas.of(uid, 100 * NS_PER_S)
-    assert set(quotas.users) == {199}, "nobody of them has anything in use"
+    assert set(quotas.users) == {199}, "none of them has anything in use"
 
 
 # ---- slow, silent and deaf clients --------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The central loop against a simulated disk: much is drained, nobody waits."""
+"""The central loop on a simulated disk drains much and delays no request."""
 
 from __future__ import annotations
 

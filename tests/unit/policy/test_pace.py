@@ -316,7 +316,7 @@ def gaps(**at: int) -> tuple[float, ...]:
 
 def test_a_gap_is_likely_to_last_as_long_as_the_shortest_similar_one() -> None:
     bursts = gaps(b21=20)
-    # Evenly spread in [2.097 s, 4.194 s): a twentieth of the bucket is let go.
+    # Evenly spread in [2.097 s, 4.194 s): a twentieth of the bucket is dropped.
     assert 2.19e9 < likely_until_ns(bursts, 100 * NS_PER_MS, 0.95) < 2.21e9
 
 

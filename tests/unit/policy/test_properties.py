@@ -229,7 +229,7 @@ def test_under_a_steady_load_no_signals_make_the_gate_flutter(
     dirty = [{**each, "dirty_bytes": 420 * MIB} for each in signals]
     kinds = [kind(state) for state in play([(busy_frame, each) for each in dirty])]
     changes = sum(one != other for one, other in pairwise(kinds))
-    # A tick each 250 ms; each pressure lasts its minimum, then it may end and begin anew at once.
+    # A tick each 250 ms; each pressure lasts its minimum, then it may end and restart at once.
     length_ns = len(signals) * 250 * NS_PER_MS
     assert changes <= 2 * (length_ns // DESTAGE.pressure_min_ns + 1)
 

@@ -80,7 +80,7 @@ def acted(before_ms: float, after_ms: float, **parts: Any) -> Run:
         (12, 12, False),
         (12, 23, False),  # less than twice
         (12, 25, True),
-        (0.2, 0.9, False),  # beyond twice, but nobody feels a millisecond
+        (0.2, 0.9, False),  # more than twice, but a millisecond is not noticeable
         (0.2, 10.1, False),
         (0.2, 10.3, True),
         (16, 44, True),  # a disk under stock destage

@@ -18,7 +18,7 @@ from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import probe_tick, volume
 from tests.fake_sysfs import fake_bcache
 
-# A probe that tells what it was told (in `warn` records) and ticks until it is to quit.
+# A probe that echoes its commands (in `warn` records) and ticks until `quit`.
 SCRIPT = """#!/usr/bin/python3
 import json, os, select, sys
 print(json.dumps({{"t": "hello", "ns": 1, "protocol": 1, "probe": "ebpf", "version": "0",

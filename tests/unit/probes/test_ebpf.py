@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The probe as a child: its records, its end in every way, and what it is told."""
+"""The probe as a child: its records, all ways in which it ends, and its commands."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_command_to_a_deaf_probe_logs_no_traceback(
     def speak() -> None:
         if harness.restarts == 1:
             until(pid.exists)
-            # It has ended, and the loop has had no chance to see that nobody listens.
+            # It has ended, and the loop could not notice yet that there is no reader.
             # A thread of asyncio may be the one that sees it end first.
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, int(pid.read_text()), os.WEXITED | os.WNOWAIT)

@@ -57,7 +57,7 @@ def rule(when: str, settings: str, more: str = "") -> PolicyDocument:
 
 
 def row(at_s: float, *, span_s: int = 1, **columns: Any) -> dict[str, Any]:
-    """A busy second with 420 MiB dirty of 1 GiB, or what is said."""
+    """A busy second with 420 MiB dirty of 1 GiB, or other values."""
     given: dict[str, Any] = dict.fromkeys(COLUMNS)
     given |= {
         "volume": "bcache0",

@@ -33,7 +33,7 @@ START_NS = 100 * NS_PER_S
 
 
 def at(ms: float, **fields: Any) -> dict[str, Any]:
-    """A tick's fields so long after the start."""
+    """A tick's fields at this time after the start."""
     return {"ns": START_NS + round(ms * NS_PER_MS), **fields}
 
 

@@ -62,7 +62,7 @@ def test_a_knob_that_is_owned_again_restarts_the_sleep() -> None:
 
 
 def heard(harness: LoopHarness, done_ios: int) -> object:
-    """What is said of the sleep a second later, at this count of pieces."""
+    """The reported sleep a second later, at this count of pieces."""
     harness.now_ms += 1000
     done = {"queued_ios": done_ios, "queued_bytes": 0, "done_ios": done_ios, "done_bytes": 0}
     harness.loop.on_record(tick(ns=harness.now_ns(), last_ns=harness.now_ns(), destage=done))

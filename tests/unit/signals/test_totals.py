@@ -45,7 +45,7 @@ STEPS = st.lists(
 
 
 def ticked(at_ns: int, ios: int, counts: list[int]) -> Tick:
-    """A probe that has counted so many reads, and as much of everything else."""
+    """A probe that has counted this many reads, and the same of everything else."""
     flow = {"ios": ios, "bytes": ios * 512}
     return tick(
         ns=at_ns,

@@ -43,7 +43,7 @@ class StoreHarness:
         self.store.add_samples([(each, at) for each in frames], mode)
 
     def seconds(self, count: int, name: str = "bcache0", **signals: Any) -> None:
-        """Add so many samples, one a second; the clock advances."""
+        """Add this many samples, one a second; the clock advances."""
         with self.store.batch():
             for _ in range(count):
                 self.sample(frame(name, **signals))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lock: living processes of ebbgate exclude each other, and nobody else stops a restore."""
+"""The lock: living processes of ebbgate exclude each other, and no other one stops a restore."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_a_full_disk_of_the_history_does_not_affect_the_journal(
 def test_a_reader_that_locks_the_history_does_not_affect_the_journal(
     tmp_path: Path, writer: JournalWriter, path: Path
 ) -> None:
-    """Whoever may read `history.db` may keep its writer out for good; so may nobody the journal."""
+    """A reader of `history.db` can lock its writer out; this is impossible for the journal."""
     recorder = Recorder(tmp_path / "history.db")
     try:
         recorder.flush()

@@ -29,7 +29,7 @@ TOLD = 3
 
 
 class RecorderLife:
-    """A recorder in a child that is told three decisions, one after the other."""
+    """A recorder in a child that gets three decisions, one after the other."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "state").mkdir()
@@ -117,7 +117,7 @@ def test_a_hanging_call_stops_only_the_history(recorder_life: RecorderLife) -> N
             for _ in range(place + 1):
                 call = child.next_call()
             assert call is not None
-            assert call.thread != child.pid, "whoever tells the recorder touches no file"
+            assert call.thread != child.pid, "a caller of the recorder touches no file"
             child.hang()
             while child.next_call(5.0) is not None:
                 pass

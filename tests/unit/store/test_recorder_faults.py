@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whatever happens to the history's file or disk, tuning goes on, it is said, and it heals."""
+"""After any fault of the history's file or disk tuning goes on; it is reported and repaired."""
 
 from __future__ import annotations
 

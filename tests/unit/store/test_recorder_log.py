@@ -89,7 +89,7 @@ def test_recording_stops_before_the_size_is_exceeded_and_goes_on_when_the_reader
         log = recorder.health().log
         assert log is not None
         assert log.held_by is None
-        assert count(path) >= before + 300, "what was told meanwhile was kept in memory"
+        assert count(path) >= before + 300, "records meanwhile were kept in memory"
         assert total_bytes(path) <= SMALL.size_bytes
     assert dropped(recorder) == 0
     assert said(caplog, "the history cannot be written (") == 1

@@ -103,7 +103,7 @@ def test_a_shorter_age_applies_only_to_longer_tiers(harness: StoreHarness) -> No
 
 
 def fill(harness: StoreHarness, hours: int, padding: int) -> None:
-    """Every minute something of all, for so long."""
+    """Something of each kind every minute, for this time."""
     for minute in range(hours * 60):
         at_ns = harness.wall_ns
         store = harness.store

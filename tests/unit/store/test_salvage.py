@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A damaged history is moved aside and begun anew."""
+"""A damaged history is moved aside and a new one is created."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_kernel_reports_the_user_of_the_other_end(family: socket.AddressFamily, 
         remote, local = accepted.getpeername(), accepted.getsockname()
         assert loopback_uid(remote, local) == os.geteuid()
         client.close()
-        assert loopback_uid(remote, local) is None, "a socket that nobody has open is nobody's"
+        assert loopback_uid(remote, local) is None, "a socket that is not open has no owner"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")

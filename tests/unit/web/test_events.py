@@ -168,7 +168,7 @@ def test_reader_that_missed_too_much_is_reset(shared: Served, shared_folder: Pat
 def test_replaced_history_resets_readers(running: Served, folder: Path) -> None:
     with running.events() as events:
         next(events)
-        # The look for all streams has begun, too, once it has told of something.
+        # The poller has begun, too, once it has sent something.
         decide(folder)
         next(name for name, _, _ in events if name == "decision")
         for part in ("", "-wal", "-shm"):
@@ -217,7 +217,7 @@ def _status(running: Served) -> int:
 
 
 def test_invalid_http_leaves_no_stack_in_the_log(folder: Path) -> None:
-    """Debian 12's uvicorn tells one; `served` looks at the log."""
+    """Debian 12's uvicorn logs one; `served` checks the log."""
     with served(folder) as server:
         address = ("127.0.0.1", server.port)
         line = socket.create_connection(address, timeout=30)

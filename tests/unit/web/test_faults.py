@@ -237,7 +237,7 @@ def test_stream_survives_a_history_that_returns(web_history: Path, tmp_path: Pat
 
 
 class _Clock:
-    """Each look at it is a second later: nothing is young enough to be told again."""
+    """Each call is a second later, so nothing cached is young enough to be reused."""
 
     def __init__(self) -> None:
         self._now_s = 0.0

@@ -70,7 +70,7 @@ def totals_document(totals: Totals) -> dict[str, Any]:
 
 
 def page(*, alive: bool = True, openmetrics: bool = False, age_s: float = 1.0, **parts: Any) -> str:
-    """One volume, which was told of a moment ago."""
+    """One volume with a fresh status."""
     known = {"state": "dirty", "room_bytes": 0, "backing_depth_ios": 3, "totals": busy_totals()}
     volume = live_status(**{**known, **parts})
     at_ns = NOW_NS - round(age_s * NS_PER_S)
@@ -126,7 +126,7 @@ def test_page_equals_the_golden_file(openmetrics: bool) -> None:
     if UPDATE:
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(text)
-    assert text == golden.read_text(), "review the change; EBBGATE_UPDATE_GOLDEN=1 writes it anew"
+    assert text == golden.read_text(), "review the change; EBBGATE_UPDATE_GOLDEN=1 rewrites it"
 
 
 def test_every_metric_of_the_table_is_in_the_page_with_its_help_and_type() -> None:

@@ -66,7 +66,7 @@ class Answer:
 
 
 class WebHarness:
-    """The application in this process, by a clock that stands at the end of the history."""
+    """The application in this process, with a clock at the end of the history."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
