@@ -165,13 +165,8 @@ def interval_left_ns(state: RulesState, rule: Rule, now_ns: int) -> int:
 
 
 def _proposals_on(states: Mapping[str, RuleState], rules: Iterable[Rule]) -> tuple[Proposal, ...]:
-    return tuple(
-        [
-            rule.proposal
-            for rule in rules
-            if states.get(rule.name, _NEW).on and not rule.proposal.unsupported
-        ]
-    )
+    able = (rule for rule in rules if not rule.proposal.unsupported)
+    return tuple([rule.proposal for rule in able if states.get(rule.name, _NEW).on])
 
 
 def _all_hold(group: Iterable[Check], values: Mapping[str, Value | None]) -> bool | None:

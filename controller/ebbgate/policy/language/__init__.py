@@ -15,6 +15,5 @@ parse            reads a file into a document
 link             resolves includes and schedules
 choose           chooses the document for a volume and a time
 compile          compiles a document for a kind of cache
-schema           prints policies/schema.json
-reference        prints the tables of policies/README.md
+reference        prints the tables of policies/README.md, and policies/schema.json
 """

@@ -9,21 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ebbgate.model.volume import Kind, Volume
+from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import IDLE_DESTAGE, STRATEGIES, STREAM_BYPASS, Policy, default_policy
-from ebbgate.policy.language.choose import LocalTime, choose, entry_at
+from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.document import PolicyDocument, RuleText, StrategyUse
 from ebbgate.policy.language.link import overlaid
 from ebbgate.policy.language.params import with_values
 from ebbgate.policy.language.settings import effect_of, limits_of, proposal_of
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
-
-
-def policy_of(documents: tuple[PolicyDocument, ...], volume: Volume, at: LocalTime) -> Policy:
-    """Return the policy of a volume from linked documents."""
-    document = choose(documents, volume)
-    return compile_policy(document, volume.kind, volume.backing.scheduler, at)
 
 
 def compile_policy(

@@ -9,13 +9,12 @@ from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.language.choose import LocalTime
-from ebbgate.policy.language.compile import compile_policy, policy_of
+from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import ZERO
 from ebbgate.policy.language.link import load
 from ebbgate.policy.language.params import DESTAGE, STREAMS, with_values
 from ebbgate.policy.limits import Bounds
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
-from tests.builders import volume
 
 RULE = "rules: [{name: r, why: w, when: {idle: 'yes'}, set: %s}]\n"
 
@@ -34,10 +33,6 @@ def compiled(text: str, kind: Kind = Kind.BCACHE, at: LocalTime | None = None) -
 @pytest.mark.parametrize("scheduler", [None, "none", "mq-deadline"])
 def test_without_a_document_the_default_policy_runs(kind: Kind, scheduler: str | None) -> None:
     assert compile_policy(ZERO, kind, scheduler) == default_policy(kind, scheduler)
-
-
-def test_a_volume_gets_the_policy_of_its_document_and_scheduler() -> None:
-    assert policy_of((), volume(), LocalTime()) == default_policy(Kind.BCACHE, "mq-deadline")
 
 
 def test_parameters_reach_their_fields_in_their_units() -> None:
