@@ -14,7 +14,7 @@ PY := $(VENV)/bin/python
 SYSTEM_PYTHON := /usr/bin/python3
 PROBE := $(BUILD)/ebbgate-probe
 export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
-# As images of containers set it: each of the many programs that tests start would be compiled anew.
+# As images of containers set it: else each of the many programs that tests start is compiled again.
 unexport PYTHONDONTWRITEBYTECODE
 export HYPOTHESIS_STORAGE_DIRECTORY := $(BUILD)/hypothesis
 # npm keeps its compiled modules in the temporary folder otherwise, and leaves them there.
@@ -42,7 +42,7 @@ SEED ?=
 KEEP ?=
 # Passed through to pytest: make test-unit K="-k journal"
 K ?=
-# 1: the golden texts (test-replay, test-shell) are written anew, to be reviewed
+# 1: the golden texts (test-replay, test-shell) are rewritten, to be reviewed
 UPDATE ?=
 LAB_TESTS ?= not full
 
@@ -51,8 +51,8 @@ SOURCES = git ls-files -co --exclude-standard
 SHELL_SOURCES = { $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'; $(SOURCES) '*.sh'; } | sort -u
 C_SOURCES = $(SOURCES) '*.c' '*.h' | xargs -r ls -d 2>/dev/null
 
-# $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line. TIER_FD: where it is
-# said at once that it begins, since make keeps the rest back until the tier is over (`make test`).
+# $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line. TIER_FD: reports
+# its start at once, since make buffers the rest until the tier is over (`make test`).
 TIER_FD ?= 1
 define tier
 	@echo "== $(1)" >&$(TIER_FD); start=$$SECONDS; \

@@ -158,7 +158,7 @@ static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u
 	c->lost_chain++;
 }
 
-/* Whether the loader paces destage and wants to know when none is in flight any more. */
+/* Whether the loader paces destage and needs a record when none is in flight any more. */
 static __always_inline bool drain_is_awaited(struct eb_dev *e, __u32 roles, __u32 dir)
 {
 	return dir == EB_WRITE && (roles & EB_IS_BACKING) && volume_of(e->backs)->paced;

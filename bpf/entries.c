@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each entry is computed anew from the tracked volumes whenever one of them comes or goes, so that
+ * Each entry is computed again from the tracked volumes whenever one of them comes or goes, so that
  * no role outlives the volume that gave it.
  */
 #include "entries.h"

@@ -20,7 +20,7 @@ void init_in_flight(struct probe *p, struct volume *v)
 	struct eb_vol *shared = volume_shared(p, v);
 	uint64_t kernel[EB_DIRS];
 
-	/* On a plain disk bytes are counted, which the kernel does not tell. */
+	/* On a plain disk bytes are counted, which the kernel does not report. */
 	if (v->kind == KIND_DISK || !block_in_flight(v->dev, kernel))
 		return;
 	shared->unseen[EB_READ] = kernel[EB_READ];

@@ -14,7 +14,7 @@ int load_programs(struct probe *p, ring_buffer_sample_fn on_push)
 
 	if (err)
 		return err;
-	/* If these fail, the features say so. */
+	/* A failure of these is shown in the features. */
 	if (!strcmp(p->features.path, "ok"))
 		(void)load_bcache(p);
 	if (!strcmp(p->features.dm_path, "ok"))

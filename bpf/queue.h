@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Samples of the destage in flight, at the period that the controller asked for. */
+/* Samples of the destage in flight, at the period that the controller requested. */
 #ifndef EBBGATE_QUEUE_H
 #define EBBGATE_QUEUE_H
 

@@ -94,7 +94,7 @@ _Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 struct eb_vol {
 	__u64 last_ns;	       /* last foreground activity, at most IDLE_GRAIN_NS stale */
 	__u32 armed;	       /* the loader waits for the next arrival (idle edge) */
-	__u32 paced;	       /* the loader wants to know when destage runs empty */
+	__u32 paced;	       /* the loader needs a record when destage runs empty */
 	__s64 unseen[EB_DIRS]; /* correction of the requests in flight (in_flight.c) */
 	__s64 destage_unseen;  /* the same for destage writes to the backing device */
 	__u64 pad[3];

@@ -28,8 +28,7 @@ struct device {
 	uint64_t moved_ns;
 };
 
-/* ARMED: the programs have been asked to push the next arrival, and it is not sure yet that none
- * slipped through before.
+/* ARMED: the programs will push the next arrival, but an earlier one may have been missed.
  */
 enum edge_state { STATE_BUSY, STATE_ARMED, STATE_IDLE };
 

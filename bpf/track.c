@@ -96,7 +96,7 @@ static const char *add_devices(struct probe *p, struct volume *v, const struct c
 	return NULL;
 }
 
-/* They are kept, because a volume that has vanished cannot be asked for them. */
+/* They are kept, because they cannot be read from a volume that has vanished. */
 static int add_partitions(struct probe *p, struct volume *v)
 {
 	uint32_t found[PARTITIONS_MAX];
