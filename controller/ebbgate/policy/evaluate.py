@@ -18,6 +18,7 @@ from ebbgate.model.records import Edge, QueueSample
 from ebbgate.model.volume import UNWRITABLE
 from ebbgate.policy import limits, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.reasons import NO_GATE
 from ebbgate.policy.rules import RulesState
 from ebbgate.policy.state import State
 from ebbgate.policy.strategies import explanation, idle_destage, stream_bypass
@@ -115,7 +116,7 @@ def _chosen_gate(state: State, policy: Policy) -> Ruling:
         return Ruling(rule.gate, rule.strategy, rule.reason)
     # Of the strategies only this one sets the gate.
     if policy.destage is None or IDLE_DESTAGE not in policy.order:
-        return Ruling(None, IDLE_DESTAGE, "no strategy decides about the gate")
+        return Ruling(None, *NO_GATE)
     if frame is not None and (why_not := idle_destage.unsupported(frame)):
         return Ruling(None, IDLE_DESTAGE, why_not)
     own = idle_destage.gate_of(state.destage, policy.destage)
