@@ -34,7 +34,7 @@ Report = Callable[[str, list[Outcome], int | None], None]
 """Called with the job's name, its outcomes and when they were due (monotonic ns; None: not urgent),
 on the thread that did the work."""
 Later = Callable[[int, Callable[[], None]], object]
-"""Calls a function after so many ns, on the thread that calls `set_gate`."""
+"""Calls a function after a delay in ns, on the thread that calls `set_gate`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class VolumeLoop:
         self.events.live(self.volume.name, status)
 
     def probe_restarted(self) -> None:
-        """Send the probe its settings again: a new child knows nothing."""
+        """Send the probe its settings again: a new child has no settings."""
         self.last_sent = None
         self.signals.on_probe_restart()
         self._send_probe_settings(self._outcome())

@@ -137,7 +137,7 @@ class Daemon:
         self.priority.set(urgent=self.volume_set.urgent)
 
     def on_probe_restart(self) -> None:
-        """Send a new probe all settings: it knows nothing."""
+        """Send a new probe all settings, since it has none."""
         self.probe.command(f"tick {self.config.tick_ns}")
         for volume in self.volumes.values():
             self.probe.command(track_command(volume.volume))

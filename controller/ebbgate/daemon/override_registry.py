@@ -302,7 +302,7 @@ class OverrideRegistry:
         return await asyncio.wrap_future(self.writer.submit(work))
 
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run a task of which nobody needs to wait for the end."""
+        """Run a task whose end is not awaited."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

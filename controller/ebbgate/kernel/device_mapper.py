@@ -310,7 +310,7 @@ def _parse_targets(data: bytes, count: int) -> Iterator[Target]:
 
 
 def _spec(target: Target) -> bytes:
-    """One target to load; `next` counts from itself, and the kernel wants it on 8 bytes."""
+    """One target to load; `next` counts from itself, aligned to 8 bytes as the kernel requires."""
     text = target.params.encode() + b"\0"
     size = (_TARGET.size + len(text) + 7) // 8 * 8
     head = _TARGET.pack(target.start_sectors, target.length_sectors, 0, size, target.kind.encode())

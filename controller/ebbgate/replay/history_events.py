@@ -86,7 +86,7 @@ class HistoryEvent:
     """A frame or an edge.
 
     - `wait_ns`: the wait that was learned then; None if no gap shows it.
-    - `mixed`: a minute in which the load came and went, so idleness is unknown.
+    - `mixed`: a minute in which the load changed, so idleness is unknown.
     - `blank`: the beginning of a hole.
     """
 
@@ -307,7 +307,7 @@ def _whole(value: float | None) -> int | None:
 
 # ---- notes --------------------------------------------------------------------------------------
 _ALWAYS: Final = (
-    "the measurements are the result of the decisions then: another policy would have led to"
+    "the measurements result from the decisions made then: another policy would have led to"
     " another dirty level and other latencies",
     "overrides are left out, and the rollback guard sees the latencies recorded then",
 )
@@ -326,7 +326,7 @@ def notes_of(
         yield "dm-writecache has no settings that can change while it is in use: nothing to decide"
     if any(policy.streams is not None for policy in used):
         yield (
-            "the history does not keep run lengths, so what stream_bypass would do is unknown; here"
+            "the history does not keep run lengths, so the effect of stream_bypass is unknown; here"
             " only rules set the cutoff"
         )
     yield from _of_minutes(history)
@@ -349,7 +349,7 @@ def _of_rules(used: Iterable[Policy]) -> Iterator[str]:
         if lost:
             yield (
                 f"rule {rule.name} uses {' and '.join(lost)}, which the history does not keep: here"
-                " its condition never holds"
+                " its condition is never met"
             )
 
 
@@ -364,7 +364,7 @@ def _of_minutes(history: HistoryWindow) -> Iterator[str]:
     mixed = sum(row["idle"] is not None and 0 < row["idle"] < 1 for row in minutes)
     yield (
         f"for {len(minutes)} minutes the history keeps only means, so shorter peaks are lost; in"
-        f" {mixed} of them the load came and went, so what idle_destage would do is unknown"
+        f" {mixed} of them the load changed, so the effect of idle_destage is unknown"
     )
 
 

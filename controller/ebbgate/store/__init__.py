@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two SQLite databases: what happened (history) and what people want (intents). I/O lives here."""
+"""The SQLite databases: the history of what happened, and the journal of originals. I/O."""

@@ -267,7 +267,7 @@ def test_a_rule_on_what_is_not_kept_never_fires_and_is_named(signal: str) -> Non
     assert of(found, ReplaySetting.DESTAGE) == []
     name = signal.split(":", maxsplit=1)[0]
     assert found.notes[0] == (
-        f"rule r uses {name}, which the history does not keep: here its condition never holds"
+        f"rule r uses {name}, which the history does not keep: here its condition is never met"
     )
 
 
@@ -312,7 +312,7 @@ def test_a_hole_counts_towards_no_dwell() -> None:
     assert of(run(past(rows), document_, policy("strategies: []\n")), ReplaySetting.DESTAGE) == []
 
 
-def test_a_minute_in_which_the_load_came_and_went_is_left_open() -> None:
+def test_a_minute_in_which_the_load_changed_is_left_open() -> None:
     rows = [
         row(0, span_s=60, idle=0.0),
         row(60, span_s=60, idle=0.4),
@@ -325,7 +325,7 @@ def test_a_minute_in_which_the_load_came_and_went_is_left_open() -> None:
         (120.0, "paced"),
     ]
     assert any("for 3 minutes the history keeps only means" in note for note in found.notes)
-    assert any("in 1 of them the load came and went" in note for note in found.notes)
+    assert any("in 1 of them the load changed" in note for note in found.notes)
 
 
 def test_values_unknown_then_are_unknown_in_the_replay() -> None:

@@ -22,7 +22,7 @@ from ebbgate.web.metrics.volume import add_totals, add_volume
 
 _S = TypeVar("_S")
 SERIES_STALE_NS: Final = 30 * NS_PER_S
-"""A document older than this says nothing about now; the slowest tick is 10 s."""
+"""A document older than this does not show the present state; the slowest tick is 10 s."""
 _PROBE_STATES: Final = ("starting", "running", "down")
 
 
