@@ -71,7 +71,8 @@ class Attacker:
 
     def rest(self, seconds: float) -> None:
         """Pause: an attack that starves the machine of CPU proves nothing."""
-        time.sleep(self.random.uniform(0, 2 * seconds))
+        left_s = max(0.0, self.until_s - time.monotonic())
+        time.sleep(min(left_s, self.random.uniform(0, 2 * seconds)))
 
     # ---- attacks -------------------------------------------------------------------------------
     def bad_lines(self, line: RawControlClient) -> None:
@@ -92,6 +93,8 @@ class Attacker:
     def flood(self, line: RawControlClient) -> None:
         """Whole requests as fast as they can be sent, answers read now and then."""
         for _ in range(50):
+            if not self.goes_on():
+                return
             lines = [json.dumps(grammar.request(self.random)).encode() for _ in range(20)]
             line.send(b"\n".join(lines) + b"\n")
             self.counts["flooded"] += len(lines)
@@ -219,6 +222,11 @@ TALKS: Final = (
     *(Attacker.deaf, Attacker.policies),
 )
 """Attacks on a connection."""
+COUNTED: Final = (
+    *("bad_lines", "half_requests", "flooded", "deaf_lines", "policies"),
+    *("crowded", "churned", "locks", "long_reads", "file_attempts"),
+)
+"""The count of each attack."""
 OTHERS: Final = (
     *(Attacker.crowd, Attacker.churn, Attacker.locks, Attacker.long_read),
     Attacker.replace_files,
