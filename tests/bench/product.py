@@ -11,7 +11,8 @@ import contextlib
 import json
 import shutil
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -43,9 +44,20 @@ def stage() -> Path:
     shutil.copytree(
         REPO / "controller" / "ebbgate", target, ignore=shutil.ignore_patterns("__pycache__")
     )
-    if not compileall.compile_dir(target, quiet=1):
-        raise RuntimeError("the package does not compile")
+    with compiled_files_beside_sources():
+        if not compileall.compile_dir(target, quiet=1):
+            raise RuntimeError("the package does not compile")
     return SITE
+
+
+@contextlib.contextmanager
+def compiled_files_beside_sources() -> Iterator[None]:
+    """Ignore PYTHONPYCACHEPREFIX: the guest reads what lies in the copy, and nothing else."""
+    prefix, sys.pycache_prefix = sys.pycache_prefix, None
+    try:
+        yield
+    finally:
+        sys.pycache_prefix = prefix
 
 
 def stage_in_guest(session: Session) -> Path:
