@@ -22,11 +22,13 @@ DATA_MIB = 64
 STATES = ("normal", "wait", "destage", "pressure")
 
 
-def data_job(device: str, *, verify_only: bool, offset_mib: int = 0) -> fio.Job:
+def data_job(
+    device: str, *, verify_only: bool, offset_mib: int = 0, mib: int = DATA_MIB
+) -> fio.Job:
     """Random writes with checksums, or the check of what they wrote."""
     options: dict[str, str | int] = {
         "offset": f"{offset_mib}M",
-        "size": f"{DATA_MIB}M",
+        "size": f"{mib}M",
         "verify": "crc32c",
         "do_verify": int(verify_only),
         "verify_fatal": 1,

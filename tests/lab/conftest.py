@@ -13,8 +13,10 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.bench.product import STATE_DIR
 from tests.lab import guest_server, snapshot
-from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab
+from tests.lab.dm_stack import DmCacheStack
+from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab, UncleanStack
 from tests.lab.guest import Guest
 from tests.lab.script_fixture import ScriptHarness
 from tests.lab.session import Session
@@ -71,6 +73,21 @@ def guest() -> Iterator[Session]:
             yield session
     except NoLab as reason:
         without_lab(reason)
+
+
+@pytest.fixture(scope="module")
+def shared_stack(guest: Session) -> Iterator[DmCacheStack]:
+    """One volume for the tests of a file: making it takes longer than many of them."""
+    with DmCacheStack(guest) as made:
+        yield made
+
+
+@pytest.fixture
+def stack(guest: Session, shared_stack: DmCacheStack) -> Iterator[DmCacheStack]:
+    """The shared volume without a history, compared with its originals after each test."""
+    guest.run(["rm", "-rf", STATE_DIR])
+    yield shared_stack
+    UncleanStack.raise_if(shared_stack.findings(), None)
 
 
 @pytest.fixture

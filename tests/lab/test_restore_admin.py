@@ -8,35 +8,21 @@ back itself.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from tests.bench.gap_drain import fill_job
-from tests.bench.product import STATE_DIR, Product
+from tests.bench.gap_drain import Pieces, fill_job
+from tests.bench.product import Product
 from tests.lab import fio
 from tests.lab.dm_stack import DmCacheStack
-from tests.lab.errors import UncleanStack
 from tests.lab.session import Session
 from tests.lab.test_dm_product import SMALL, holds_back, users
 
 # Seldom: the stop is to find out by itself what was done just before it.
 SELDOM_MS = 1000
-
-
-@pytest.fixture(scope="module")
-def shared_stack(guest: Session) -> Iterator[DmCacheStack]:
-    """One volume for the tests of this file: making it takes longer than most of them."""
-    with DmCacheStack(guest) as made:
-        yield made
-
-
-@pytest.fixture
-def stack(guest: Session, shared_stack: DmCacheStack) -> Iterator[DmCacheStack]:
-    """The shared volume without a history, compared with its originals after each test."""
-    guest.run(["rm", "-rf", STATE_DIR])
-    yield shared_stack
-    UncleanStack.raise_if(shared_stack.findings(), None)
+CLEANED = Pieces(kib=64, dirty_mib=32, range_mib=256)
+"""Enough that its cleaning is seen."""
 
 
 def ended(
@@ -59,6 +45,27 @@ def ended(
         finally:
             log = product.stop(number)
     return product, log
+
+
+def test_a_read_only_volume_is_read_only_after_a_cleaning(
+    guest: Session, stack: DmCacheStack
+) -> None:
+    product = Product(guest, mode="advise")
+    try:
+        # Under load: the kernel itself would clean it in the meantime.
+        with users(stack):
+            fio.run(guest, fill_job(stack.device, CLEANED), seed=8)
+            guest.check(f"lvchange -pr {stack.lvm_name}", timeout_s=60)
+            product.start()
+            product.cli("clean", "vg/data", "--within", "3min", "--yes")
+            product.wait_until(lambda: stack.status().policy == "cleaner" or None, 30, "cleaner")
+            assert guest.check(f"blockdev --getro {stack.device}").strip() == "1"
+        product.wait_until(lambda: stack.status().policy != "cleaner" or None, 90, "the old policy")
+        product.stop()
+        assert guest.check(f"blockdev --getro {stack.device}").strip() == "1"
+    finally:
+        product.stop()
+        guest.check(f"lvchange -prw {stack.lvm_name}", timeout_s=60)
 
 
 def test_a_threshold_that_somebody_sets_just_before_a_stop_stays(
@@ -93,25 +100,6 @@ def test_a_snapshot_under_the_old_name_costs_no_error_of_the_kernel(
     finally:
         guest.check("lvremove -qq -f vg/snap", timeout_s=60)
     assert stack.threshold == 2048
-
-
-def test_a_read_only_volume_is_read_only_after_a_cleaning(
-    guest: Session, stack: DmCacheStack
-) -> None:
-    fio.run(guest, fill_job(stack.device, SMALL), seed=8)
-    guest.check(f"lvchange -pr {stack.lvm_name}", timeout_s=60)
-    try:
-        # Under load: the kernel itself would clean it in the meantime.
-        with users(stack), Product(guest, mode="advise") as product:
-            product.cli("clean", "vg/data", "--within", "3min", "--yes")
-            product.wait_until(lambda: stack.status().policy == "cleaner" or None, 30, "cleaner")
-            assert guest.check(f"blockdev --getro {stack.device}").strip() == "1"
-            product.wait_until(
-                lambda: stack.status().policy != "cleaner" or None, 90, "the old policy"
-            )
-        assert guest.check(f"blockdev --getro {stack.device}").strip() == "1"
-    finally:
-        guest.check(f"lvchange -prw {stack.lvm_name}", timeout_s=60)
 
 
 def test_a_volume_that_was_activated_again_keeps_its_values(
