@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ebbgate.actuators.gate_worker import drive
@@ -11,7 +12,7 @@ from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
 from ebbgate.probes.volume_state import read_knobs
 from ebbgate.units import MIB, NS_PER_MS
-from tests.builders import volume
+from tests.builders import device, volume
 from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 
@@ -37,17 +38,18 @@ class RecordingJournal(FakeJournal):
 
 
 class WriterHarness:
-    """A KnobWriter on the machine of `fake_bcache`."""
+    """A KnobWriter on the machine of `fake_bcache`. `disks`: those below the volume."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, disks: tuple[str, ...] = ("vda",)) -> None:
         self.fake = fake_bcache(root)
         self.fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
         self.sysfs = WatchedSysfs(root)
         self.journal = RecordingJournal(self.sysfs)
         self.now_ms = 1000
+        self.volume = replace(volume(), disks=tuple(device(name) for name in disks))
         self.writer = KnobWriter(
             self.sysfs,
-            volume(),
+            self.volume,
             self.journal,
             "this boot",
             wall_ns=lambda: 5,
@@ -55,7 +57,7 @@ class WriterHarness:
         )
 
     def path(self, knob: str) -> str:
-        found = knob_path(volume(), knob)
+        found = knob_path(self.volume, knob)
         assert found is not None
         return str(found)
 
@@ -66,7 +68,7 @@ class WriterHarness:
         self.fake.write(self.path(knob), value)
 
     def look(self) -> list[str]:
-        return self.writer.check_manual(read_knobs(self.sysfs, volume()))
+        return self.writer.check_manual(read_knobs(self.sysfs, self.volume))
 
     def drive(self, gate: Gate) -> list[Outcome]:
         return drive(self.writer, gate, REASON)

@@ -13,8 +13,10 @@ from ebbgate.knobs.catalog import PERCENT, RATE, RUNNING
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.units import NS_PER_US
 from tests.sim.clock import Clock
+from tests.sim.disk import Disk
 from tests.sim.writeback import Writeback
 
+DEPTH = 32
 ORIGINALS = (write(PERCENT, 10), write(RATE, 8))
 
 
@@ -22,10 +24,11 @@ class SimKnobWriter:
     """`write_ns`: how long one write to sysfs takes. `written`: every write, with its end."""
 
     def __init__(
-        self, clock: Clock, writeback: Writeback, *, write_ns: int = 350 * NS_PER_US
+        self, clock: Clock, writeback: Writeback, disk: Disk, *, write_ns: int = 350 * NS_PER_US
     ) -> None:
         self._clock = clock
         self._writeback = writeback
+        self._disk = disk
         self._write_ns = write_ns
         self._steps: deque[Step] = deque()
         self._next_gate: Gate | None = None
@@ -47,6 +50,7 @@ class SimKnobWriter:
         self._busy = True
         if not self._steps and self._next_gate is not None:
             gate, self._next_gate = self._next_gate, None
+            self._disk.set_depth(gate.queue_depth or DEPTH)
             self._steps.extend(ORIGINALS if gate.kind is GateKind.RELEASED else gate_steps(gate))
         if not self._steps:
             self._busy = False

@@ -30,6 +30,8 @@ VOLUME = "bcache0"
 DISK_BYTES = 2 * GIB
 CACHE_BYTES = GIB
 TICK_NS = 250 * NS_PER_MS
+SLICE_IDLE_NS = 8 * NS_PER_MS
+"""How long bfq waits for the next request of a reader (bfq-iosched.c, bfq_slice_idle)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,17 @@ PROMPT = Reaction()
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is simulated. `gate`: replaces the policy's gate in a control arm."""
+    """What is simulated. `gate`: replaces the policy's gate in a control arm.
+
+    `scheduler`: `none`, `mq-deadline` or `bfq`; `depth_settable`: the disk has a queue depth.
+    """
 
     pieces: tuple[Piece, ...]
     policy: Policy = field(default_factory=Policy)
     machine: Machine = EMULATED
     reaction: Reaction = PROMPT
-    idle_class: bool = False
+    scheduler: str = "none"
+    depth_settable: bool = False
     seed: int = 1
     gate: Callable[[Gate], Gate] = lambda gate: gate
 
@@ -93,9 +99,16 @@ class Simulation:
         self.setup = setup
         self.clock = Clock()
         model = HddModel(DISK_BYTES, random.Random(setup.seed))
-        self.disk = Disk(self.clock, model, idle_class=setup.idle_class)
+        self.disk = Disk(
+            self.clock,
+            model,
+            idle_class=setup.scheduler != "none",
+            anticipate_ns=SLICE_IDLE_NS if setup.scheduler == "bfq" else 0,
+        )
         self.writeback = Writeback(self.clock, self.disk, setup.pieces, setup.machine)
-        self.writer = SimKnobWriter(self.clock, self.writeback, write_ns=setup.reaction.write_ns)
+        self.writer = SimKnobWriter(
+            self.clock, self.writeback, self.disk, write_ns=setup.reaction.write_ns
+        )
         self.probe = Probe(self.clock, VOLUME, self.writeback, self._emit)
         self.served: list[Served] = []
         self.lines: list[str] = []
@@ -172,10 +185,14 @@ class Simulation:
             dirty_bytes=dirty_bytes,
             cache_bytes=CACHE_BYTES,
             in_use_ratio=dirty_bytes / CACHE_BYTES,
-            knobs={},
+            knobs=self._queue_knobs(),
         )
         self.lines.append(sysfs_line(VOLUME, seen))
         self._step(build(self._frames, seen, VOLUME, self.clock.now_ns))
+
+    def _queue_knobs(self) -> dict[str, str]:
+        known = {"scheduler:vda": self.setup.scheduler}
+        return known | ({"queue_depth:vda": "32"} if self.setup.depth_settable else {})
 
     def _step(self, event: Event) -> None:
         now_ns = self.clock.now_ns

@@ -9,6 +9,7 @@ from functools import partial
 
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, StepKind, base_steps, gate_steps, write
 from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, RATE, TABLE, THRESHOLD
+from ebbgate.knobs.places import depth_knobs
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.dm import CLEANER
 from ebbgate.model.volume import Kind, Volume
@@ -22,24 +23,25 @@ class GatePlan:
 
     `knobs`: all that it uses, in the order of the first write; `base`: writes that come before the
     first gate; `quick`: once these are owned, a gate takes a write or two; `steps`: those writes.
+    `queues`: the queue depths of the disks below, which a gate may ask to be shallow. They are no
+    part of the gate: it works without them.
     """
 
     knobs: tuple[str, ...]
     base: tuple[Step, ...]
     quick: tuple[str, ...]
     steps: Callable[[Gate], tuple[Step, ...]]
-
-
-BCACHE = GatePlan(GATE_KNOBS, base_steps(), (PERCENT, RATE), gate_steps)
+    queues: tuple[str, ...] = ()
 
 
 def plan_for(volume: Volume) -> GatePlan:
     """Return the plan for a volume; a kind without a gate gets no writes."""
     if volume.kind is Kind.BCACHE:
-        return BCACHE
+        quick = (PERCENT, RATE)
+        return GatePlan(GATE_KNOBS, base_steps(), quick, gate_steps, depth_knobs(volume))
     if volume.kind is Kind.DM_CACHE and volume.mapping is not None:
         steps = partial(threshold_steps, volume.mapping.block_sectors)
-        return GatePlan((THRESHOLD,), (), (THRESHOLD,), steps)
+        return GatePlan((THRESHOLD,), (), (THRESHOLD,), steps, depth_knobs(volume))
     return GatePlan((), (), (), lambda _: ())
 
 

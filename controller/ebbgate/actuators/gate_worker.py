@@ -20,8 +20,9 @@ from itertools import takewhile
 from threading import Condition, Thread
 from typing import Final
 
-from ebbgate.actuators.bcache_steps import StepKind
+from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.knobs.places import depth_of
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.units import NS_PER_MS
 
@@ -178,17 +179,41 @@ def drive(
     """Set one gate: write the base knobs first, or release all knobs of the gate.
 
     The knobs make sense only together: where one of them is manual or pinned by a person, all
-    others are released. `sleepless`: only begin a pulse; the caller ends it.
+    others are released. The disks' queues are made shallow before the gate opens, and deep again
+    after it has closed. `sleepless`: only begin a pulse; the caller ends it.
     """
     plan = writer.plan
     if gate.kind is GateKind.RELEASED or not writer.gate_is_ours:
-        knobs = [knob for knob in reversed(plan.knobs) if knob not in writer.pinned]
-        return writer.release(knobs, reason)
-    outcomes = []
+        knobs = [*reversed(plan.knobs), *plan.queues]
+        return writer.release([knob for knob in knobs if knob not in writer.pinned], reason)
+    outcomes = writer.apply(_queue_steps(writer, gate), reason) if gate.queue_depth else []
     for step in plan.base:
         if step.knob not in writer.owned and step.knob not in writer.lacking:
             outcomes += writer.apply((step,), reason)
     steps = plan.steps(gate)
     if sleepless:
         steps = tuple(takewhile(lambda step: step.kind is not StepKind.SLEEP, steps))
-    return [*outcomes, *writer.apply(steps, reason)]
+    outcomes += writer.apply(steps, reason)
+    if not gate.queue_depth:
+        outcomes += writer.apply(_queue_steps(writer, gate), reason)
+    return outcomes
+
+
+def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
+    """Return the writes that bring the disks' queues to the gate's depth: of all disks or none.
+
+    A queue is never made deeper than it was. Only an open gate begins it: a close is urgent, and
+    journalling an original takes long.
+    """
+    foreign = writer.manual | writer.pinned
+    depth_ios = gate.queue_depth if foreign.isdisjoint(writer.plan.queues) else 0
+    steps = []
+    for knob in writer.plan.queues:
+        owned = writer.owned.get(knob)
+        if knob in foreign or (owned is None and (not depth_ios or gate.kind is GateKind.CLOSED)):
+            continue
+        before = int(owned.original) if owned else depth_of(writer.volume, knob)
+        value = str(min(depth_ios, before) if depth_ios else before)
+        if owned is None or owned.tried is not None or owned.written != value:
+            steps.append(Step(StepKind.WRITE, knob, value))
+    return steps

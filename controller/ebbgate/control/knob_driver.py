@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
@@ -172,9 +172,8 @@ class KnobDriver:
         pulse = gate.kind is GateKind.PULSED
         if gate == (self.applied.gate or _RELEASED) and not pulse and not reassert:
             return
-        # Adjusting the pace is counted, not recorded write by write.
-        adjusts = self.applied.gate is not None and self.applied.gate.kind in _PACING
-        name = "pace" if adjusts and gate.kind in _PACING else "gate"
+        # Adjusting the pace or a queue is counted, not recorded write by write.
+        name = "pace" if _adjusts(self.applied.gate, gate) else "gate"
         if name == "gate":
             self.gate_since_ns = self._now_ns()
         self.applied.gate = None if gate.kind is GateKind.RELEASED else gate
@@ -315,6 +314,14 @@ class KnobDriver:
             _LOG.error("%s: %s = %s: %s", action.volume, action.knob, action.new, error)
         else:
             _LOG.warning("%s: %s can be written again", action.volume, action.knob)
+
+
+def _adjusts(before: Gate | None, gate: Gate) -> bool:
+    """Return whether only the pace of an open gate changes, or only the queue of the disks."""
+    if before is None or before == gate:
+        return False
+    paces = before.kind in _PACING and gate.kind in _PACING
+    return paces or replace(before, queue_depth=gate.queue_depth) == gate
 
 
 def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:

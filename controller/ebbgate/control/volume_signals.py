@@ -51,7 +51,8 @@ class VolumeSignals:
 
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs."""
-        return build(self._frames, seen, self.writer.volume.name, self.now_ns())
+        foreign = frozenset(self.writer.manual | self.writer.pinned)
+        return build(self._frames, seen, self.writer.volume.name, self.now_ns(), foreign)
 
     def table_reloaded(self, seen: VolumeState) -> bool:
         """Whether the table was loaded again since the last look; it resets the knobs.

@@ -34,6 +34,7 @@ TRIGGER_GC: Final = "trigger_gc"
 THRESHOLD: Final = "migration_threshold"
 MAX_SECTORS: Final = "max_sectors_kb"
 QUEUE_DEPTH: Final = "queue_depth"
+SCHEDULER: Final = "scheduler"
 TABLE: Final = "table"
 FLUSH: Final = "flush"
 
@@ -274,6 +275,15 @@ KNOBS: Final[tuple[Knob, ...]] = (
             "at 1 libata switches NCQ off; the kernel refuses more than the host takes",
             "drivers/ata/libata-sata.c, ata_change_queue_depth; drivers/scsi/scsi_sysfs.c",
         ),
+    ),
+    Knob(
+        name=SCHEDULER,
+        kinds=_BCACHE | _DM_CACHE,
+        place=KnobPlace.DISK_QUEUE,
+        form=ValueForm.CHOICE,
+        unit=KnobUnit.WORD,
+        about="which request the disk gets next",
+        resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
     ),
     Knob(
         name=TABLE,

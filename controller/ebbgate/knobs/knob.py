@@ -19,6 +19,7 @@ class KnobPlace(StrEnum):
     QUEUE = "queue of the volume"
     MESSAGE = "device-mapper message"
     DISK = "disk below the volume"
+    DISK_QUEUE = "queue of a disk below the volume"
 
 
 class ValueForm(StrEnum):
@@ -130,7 +131,7 @@ class Knob:
     @property
     def per_disk(self) -> bool:
         """Has each disk below the volume one of its own?"""
-        return self.place is KnobPlace.DISK
+        return self.place in (KnobPlace.DISK, KnobPlace.DISK_QUEUE)
 
     @property
     def readable(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ebbgate.knobs.catalog import KNOBS, knob_row
+from ebbgate.knobs.catalog import KNOBS, find_knob, knob_row
 from ebbgate.knobs.knob import Knob, KnobPlace
 from ebbgate.model.volume import Volume
 
@@ -22,7 +22,8 @@ def knobs_of(volume: Volume) -> tuple[Knob, ...]:
 
 def _of_disks(volume: Volume, knob: Knob) -> tuple[Knob, ...]:
     """All disks or none: one deep queue in an array is enough to keep requests waiting."""
-    if any(disk.queue_depth is None for disk in volume.disks):
+    known = "queue_depth" if knob.place is KnobPlace.DISK else "scheduler"
+    if any(getattr(disk, known) is None for disk in volume.disks):
         return ()
     return tuple(replace(knob, name=f"{knob.name}:{disk.name}") for disk in volume.disks)
 
@@ -38,19 +39,34 @@ def knob_path(volume: Volume, name: str) -> str | None:
     if knob.per_disk:
         disk = name.partition(":")[2]
         mine = any(disk == each.name for each in volume.disks)
-        return _disk_path(disk, knob.name) if mine else None
+        return _disk_path(disk, knob) if mine else None
     folder = place_folder(volume, knob.place)
     return f"{folder}/{name}" if folder else None
 
 
 def is_path_of(name: str, path: str) -> bool:
     """Is it the path of this knob, of any volume?"""
-    base, colon, disk = name.partition(":")
-    return path == _disk_path(disk, base) if colon else path.rpartition("/")[2] == base
+    base, _, disk = name.partition(":")
+    knob = find_knob(name)
+    if knob is not None and knob.per_disk:
+        return path == _disk_path(disk, knob)
+    return path.rpartition("/")[2] == base
 
 
-def _disk_path(disk: str, base: str) -> str:
-    return f"/sys/block/{disk}/device/{base}"
+def depth_knobs(volume: Volume) -> tuple[str, ...]:
+    """Return the names of the queue depths of all its disks; empty where one has none to set."""
+    return tuple(knob.name for knob in knobs_of(volume) if knob.place is KnobPlace.DISK)
+
+
+def depth_of(volume: Volume, knob: str) -> int:
+    """Return the queue depth that a disk had when the volume was found. Raises KeyError."""
+    depths = {disk.name: disk.queue_depth for disk in volume.disks}
+    return depths[knob.partition(":")[2]] or 1
+
+
+def _disk_path(disk: str, knob: Knob) -> str:
+    folder = "device" if knob.place is KnobPlace.DISK else "queue"
+    return f"/sys/block/{disk}/{folder}/{knob.name}"
 
 
 def place_folder(volume: Volume, place: KnobPlace) -> str | None:

@@ -32,12 +32,14 @@ class Gate:
     - `rate_bytes_per_s`: of a `paced` or `pulsed` gate, and the leak of a `closed` one.
     - `pulse_ns`: of a `pulsed` gate.
     - `depth_ios`: pieces at once, instead of a rate, where the driver limits these (dm-cache).
+    - `queue_depth`: requests that each disk below the volume takes at once; 0: as many as before.
     """
 
     kind: GateKind
     rate_bytes_per_s: int = 0
     pulse_ns: int = 0
     depth_ios: int = 0
+    queue_depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class Frame:
     - `run_bytes`: bytes by log2 run length, decayed over minutes; `run_delta_bytes`: in the window.
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
     - `promotions`: of dm-cache, since its table was loaded.
+    - `foreign_knobs`: knobs that only a person writes: manual, or set through ebbgate.
     - `missing`: signal -> why it is unknown.
     """
 
@@ -85,6 +86,7 @@ class Frame:
     state: str | None = None
     regime: Regime = Regime.UNKNOWN
     knobs: Mapping[str, str] = field(default_factory=dict)
+    foreign_knobs: frozenset[str] = frozenset()
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def worst_p99_ns(self, direction: Direction) -> int | None:

@@ -85,7 +85,10 @@ def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
         return Policy(destage=None, streams=None, cannot=_WRITECACHE_CANNOT)
     if kind is Kind.DM_CACHE:
         # There is no garbage to collect, and a clean block is no less free than an empty one.
-        destage = DestageParams(pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, gc_ratio=None)
+        # Its destage has no idle I/O class, so no scheduler holds it back.
+        destage = DestageParams(
+            pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, gc_ratio=None, queue_depth=0
+        )
         streams = StreamParams(reads=False, by_size=True)
         return Policy(destage=destage, streams=streams, cannot=_DM_CACHE_CANNOT)
     return Policy(destage=DestageParams(pace=params_for(scheduler)))

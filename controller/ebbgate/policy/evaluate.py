@@ -126,7 +126,7 @@ def _chosen_gate(state: State, policy: Policy) -> Ruling:
 def probe_settings(state: State, policy: Policy) -> ProbeSettings:
     """Return what the probe should do."""
     wait_ns = state.destage.wait.wait_ns
-    if policy.destage is None or not state.destage.pacing:
+    if policy.destage is None or not state.destage.sampled:
         return ProbeSettings(wait_ns, 0)
     chosen = _chosen_gate(state, policy)
     if chosen.gate is None or chosen.by != IDLE_DESTAGE:

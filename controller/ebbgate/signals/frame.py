@@ -76,6 +76,7 @@ class _Fields(TypedDict, total=False):
     state: str | None
     regime: Regime
     knobs: Mapping[str, str]
+    foreign_knobs: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +146,17 @@ def _add_gaps(old: tuple[float, ...], new: tuple[int, ...], elapsed_ns: int) -> 
     )
 
 
-def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Frame:
+def build(
+    state: FrameState,
+    seen: VolumeState,
+    volume: str,
+    now_ns: int,
+    foreign_knobs: frozenset[str] = frozenset(),
+) -> Frame:
     """Return the frame at `now_ns`; a missing or stale signal is None and in `missing`."""
     missing: dict[str, str] = {}
     found = _from_sysfs(volume, seen, now_ns, missing)
+    found["foreign_knobs"] = foreign_knobs
     if state.destage_missing:
         missing["destage"] = state.destage_missing
     age_ns = now_ns - state.ticks[-1].at_ns if state.ticks else 0

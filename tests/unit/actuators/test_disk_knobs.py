@@ -11,13 +11,13 @@ import pytest
 from ebbgate.actuators.bcache_steps import write
 from ebbgate.actuators.restore import restore
 from ebbgate.errors import UsageError
-from ebbgate.knobs.places import is_path_of, knob_path, knobs_of
+from ebbgate.knobs.places import depth_knobs, is_path_of, knob_path
 from ebbgate.knobs.settable import check_knob, check_name, checked_value, may_be_set
-from ebbgate.model.decision import OutcomeKind
+from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from tests.builders import device, dm_volume, journal_entry, volume
-from tests.knob_writer_fixture import REASON, WriterHarness, kinds
+from tests.knob_writer_fixture import REASON, RELEASED, WriterHarness, kinds
 
 DEPTH = "queue_depth:vda"
 STEP = write(DEPTH, 4)
@@ -63,7 +63,7 @@ def test_restore_without_a_daemon_writes_the_depth_back(harness: WriterHarness) 
     [
         (DEPTH, "/sys/block/vda/device/queue_depth", True),
         (DEPTH, "/sys/block/vdb/device/queue_depth", False),
-        ("queue_depth", "/sys/block/vda/device/queue_depth", True),
+        ("queue_depth", "/sys/block/vda/device/queue_depth", False),
         ("queue_depth:../x", "/sys/block/vda/device/queue_depth", False),
         ("sequential_cutoff", "/sys/block/bcache0/bcache/sequential_cutoff", True),
         ("cutoff", "/sys/block/bcache0/bcache/sequential_cutoff", False),
@@ -76,10 +76,9 @@ def test_a_journalled_path_must_be_that_of_its_knob(knob: str, path: str, same: 
 def test_an_array_has_a_depth_for_each_disk_or_none() -> None:
     disks = (device("sda"), device("sdb"))
     array = replace(volume(), disks=disks)
-    names = [knob.name for knob in knobs_of(array) if knob.per_disk]
-    assert names == ["queue_depth:sda", "queue_depth:sdb"]
+    assert depth_knobs(array) == ("queue_depth:sda", "queue_depth:sdb")
     hidden = replace(disks[1], queue_depth=None)
-    assert not any(knob.per_disk for knob in knobs_of(replace(array, disks=(disks[0], hidden))))
+    assert depth_knobs(replace(array, disks=(disks[0], hidden))) == ()
 
 
 def test_the_depth_is_set_by_the_name_of_a_disk() -> None:
@@ -114,3 +113,61 @@ def test_two_volumes_on_one_disk_restore_its_first_depth(tmp_path: Path) -> None
         assert not journal.disclaim(other), "a closed entry is no claim any more"
     finally:
         journal.stop()
+
+
+# ---- the gate and the queues -----------------------------------------------------------------
+OPEN = Gate(GateKind.OPEN, queue_depth=8)
+SHUT = Gate(GateKind.CLOSED, 512)
+SHUT_SHALLOW = replace(SHUT, queue_depth=8)
+
+
+def knob_order(bench: WriterHarness) -> list[str]:
+    return [knob for knob, _ in bench.sysfs.log]
+
+
+def test_a_queue_is_shallow_before_the_gate_opens_and_deep_after_it_has_closed(
+    bench: WriterHarness,
+) -> None:
+    bench.drive(SHUT)
+    del bench.sysfs.log[:]
+    bench.drive(OPEN)
+    order = knob_order(bench)
+    assert order.index("queue_depth") < order.index("writeback_percent")
+    assert (bench.value(DEPTH), bench.value("writeback_percent")) == ("8", "0")
+    bench.drive(SHUT_SHALLOW)
+    assert (bench.value(DEPTH), bench.value("writeback_percent")) == ("8", "40")
+    del bench.sysfs.log[:]
+    bench.drive(SHUT)
+    assert (bench.value(DEPTH), knob_order(bench)[-1]) == ("32", "queue_depth")
+    bench.drive(RELEASED)
+    assert (bench.value(DEPTH), bench.writer.owned) == ("32", {})
+
+
+def test_a_close_begins_no_shallow_queue(bench: WriterHarness) -> None:
+    bench.drive(SHUT_SHALLOW)
+    assert (bench.value(DEPTH), DEPTH in bench.writer.owned) == ("32", False)
+
+
+def test_a_queue_is_never_made_deeper(bench: WriterHarness) -> None:
+    bench.someone_writes(DEPTH, "4")
+    bench.writer.volume = replace(volume(), disks=(replace(device("vda"), queue_depth=4),))
+    bench.drive(OPEN)
+    assert bench.value(DEPTH) == "4"
+
+
+def test_a_queue_that_a_person_set_stays_and_the_gate_works(bench: WriterHarness) -> None:
+    bench.writer.pinned.add(DEPTH)
+    bench.drive(OPEN)
+    assert (bench.value(DEPTH), bench.value("writeback_percent")) == ("32", "0")
+    bench.drive(RELEASED)
+    assert bench.writer.owned == {}
+
+
+def test_where_one_queue_is_manual_the_others_go_back(tmp_path: Path) -> None:
+    bench = WriterHarness(tmp_path, disks=("vda", "vdb"))
+    bench.drive(OPEN)
+    assert bench.value("queue_depth:vdb") == "8"
+    bench.someone_writes(DEPTH, "16")
+    assert bench.look() == [DEPTH]
+    bench.drive(OPEN)
+    assert (bench.value(DEPTH), bench.value("queue_depth:vdb")) == ("16", "32")

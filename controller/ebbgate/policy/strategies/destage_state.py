@@ -40,6 +40,9 @@ class DestageParams:
       the simulation at 150 ms the p99 of a burst was 1.5 times that of a closed gate, at 1.2 s it
       was 1.0 to 1.1 times.
     - `likely_share`: a gap counts as likely to last for as long as this share of similar gaps does.
+    - `queue_depth`: requests that the disks take at once while the gate is wide open (see
+      `disk_queue`); 0: the gate is always paced.
+    - `shallow_ns_max`: after a gap the disks' queues stay shallow for at most this long.
     - `gc_ratio`: share of the cache that is drained but still counted as in use, from which a
       garbage collection is requested; None where there is nothing to collect.
     """
@@ -61,6 +64,8 @@ class DestageParams:
     likely_share: float = 0.95
     gc_ratio: float | None = 0.10
     gc_interval_ns: int = 5 * NS_PER_S
+    queue_depth: int = 8
+    shallow_ns_max: int = 2 * NS_PER_S
     pace: PaceParams = field(default_factory=PaceParams)
     pressure_pace: PaceParams = field(
         default_factory=lambda: PaceParams(
@@ -79,6 +84,8 @@ class DestageState:
     - `peak_ratio`: the highest dirty level (0..1) since the last requested garbage collection.
     - `idle_since_ns`: when the present gap began.
     - `gap_counts`: of the last frame.
+    - `wide`: the I/O scheduler holds destage back by itself, so the gate needs no pace.
+    - `shallow_until_ns`: until then the queues stay shallow for what a gap has left; 0: no more.
     """
 
     phase: Phase = Phase.UNKNOWN
@@ -94,9 +101,21 @@ class DestageState:
     peak_ratio: float = 0.0
     idle_since_ns: int = 0
     gap_counts: tuple[float, ...] = ()
+    wide: bool = False
+    shallow_until_ns: int = 0
     pace: PaceState = field(default_factory=PaceState)
 
     @property
     def pacing(self) -> bool:
-        """Whether samples of the queue are needed."""
+        """Whether the gate lets destage through."""
         return self.phase in (Phase.DESTAGE, Phase.PRESSURE)
+
+    @property
+    def paced(self) -> bool:
+        """Whether a pace limits what the gate lets through."""
+        return self.pacing and not (self.wide and self.phase is Phase.DESTAGE)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether samples of the queue are needed."""
+        return self.paced or self.shallow_until_ns > 0

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ebbgate.model.decision import Condition
 from ebbgate.model.frame import Frame
-from ebbgate.policy.strategies import idle_destage, stream_bypass
+from ebbgate.policy.strategies import disk_queue, idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
@@ -23,12 +23,22 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
     room_min = params.room_ratio_min * (frame.cache_bytes or 0)
     busy = frame.backing_busy_foreground_ratio
     return (
+        *_of_queue(state, frame, params),
         _condition("dirty data", frame.dirty_bytes, ">=", floor, format_bytes),
         replace(idle, threshold=f"{idle.threshold} ({learned})"),
         replace(full, measured=full.measured or "never"),
         _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes),
         _condition("backing device busy for users", busy, "<", params.light_ratio, format_ratio),
     )
+
+
+def _of_queue(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
+    """Return why the gate opens wide in a gap or is paced; nothing where no queue is known."""
+    now = disk_queue.described(frame)
+    if not now or not params.queue_depth:
+        return ()
+    needed = f"{disk_queue.HOLDS_BACK}, a depth to set to {params.queue_depth}"
+    return (Condition("queue of the disks", now, "=", needed, state.wide),)
 
 
 def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample
-from ebbgate.policy.strategies import pace
+from ebbgate.policy.strategies import disk_queue, pace
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.signals.gaps import Wait, learn_wait, likely_until_ns
@@ -33,9 +33,12 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
     """Return the gate for the phase."""
     if state.phase is Phase.UNKNOWN:
         return Gate(GateKind.RELEASED)
+    if state.phase is Phase.DESTAGE and state.wide:
+        return Gate(GateKind.OPEN, queue_depth=params.queue_depth)
     if state.pacing:
         return state.pace.gate
-    return Gate(GateKind.CLOSED, _leak_bytes_per_s(state, params))
+    depth = params.queue_depth if state.shallow_until_ns else 0
+    return Gate(GateKind.CLOSED, _leak_bytes_per_s(state, params), queue_depth=depth)
 
 
 def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageState:
@@ -49,7 +52,7 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
         idle_since_ns=edge.at_ns - edge.length_ns,
     )
     if state.phase is Phase.DESTAGE and not state.idle:
-        return _enter(state, Phase.WAIT, edge.at_ns, "a request arrived")
+        return _end_gap(state, edge.at_ns, params)
     if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
         needed_ms = state.wait.wait_ns // NS_PER_MS
         why = f"idle for {edge.length_ns // NS_PER_MS} ms (needs {needed_ms})"
@@ -59,7 +62,9 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
 
 def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) -> DestageState:
     """Handle a sample of the backing device's queue: the fast path of the pace."""
-    if not state.pacing:
+    if state.shallow_until_ns:
+        return _watch_residue(state, sample.at_ns, sample.under_way_ios)
+    if not state.paced:
         return state
     return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
 
@@ -80,12 +85,39 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
         idle_since_ns = frame.at_ns - (frame.idle_ns or 0)
         state = replace(state, idle=bool(frame.idle), idle_since_ns=idle_since_ns)
     state = _with_wait(state, frame, params)
+    state = _with_queue(state, frame, params)
     if state.phase is Phase.DESTAGE:
         # The longer the gap has lasted, the more is known about its rest.
         likely = _likely_until_ns(state, frame.at_ns, params)
         if likely != state.pace.likely_until_ns:
             state = replace(state, pace=replace(state.pace, likely_until_ns=likely))
     return _collect(_transition(state, frame, params), frame, params)
+
+
+def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    wide = params.queue_depth > 0 and disk_queue.holds_back(frame)
+    if wide != state.wide:
+        state = replace(state, wide=wide)
+    if not state.shallow_until_ns:
+        return state
+    fresh = frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns
+    return _watch_residue(state, frame.at_ns, frame.destage_in_flight_ios if fresh else None)
+
+
+def _watch_residue(state: DestageState, now_ns: int, under_way_ios: int | None) -> DestageState:
+    """Let the queues go back once what the gap has left is on the disk, or after a bounded time.
+
+    Earlier all of it would fall into the disk at once.
+    """
+    if under_way_ios == 0 or now_ns >= state.shallow_until_ns:
+        return replace(state, shallow_until_ns=0)
+    return state
+
+
+def _end_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
+    until_ns = now_ns + params.shallow_ns_max if state.wide else 0
+    state = _enter(state, Phase.WAIT, now_ns, "a request arrived")
+    return replace(state, shallow_until_ns=until_ns)
 
 
 def _transition(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
@@ -103,7 +135,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         return _drain(state, frame.at_ns, "the volume is idle", params)
     if state.phase is Phase.DESTAGE and not state.idle:
         # The edge was lost.
-        state = _enter(state, Phase.WAIT, frame.at_ns, "a request arrived")
+        state = _end_gap(state, frame.at_ns, params)
     if state.phase is Phase.WAIT:
         due = pressure_reason(state, frame, params)
         if due:
@@ -215,6 +247,7 @@ def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageS
         since_ns=now_ns,
         why=why,
         waiting_since_ns=waiting,
+        shallow_until_ns=0,
         pace=pace.end(state.pace),
     )
 

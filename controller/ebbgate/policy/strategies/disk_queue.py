@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which disks hold destage back by themselves, once their own queue is shallow. Pure.
+
+bcache destages in the idle I/O class while writeback_percent is 0. An I/O scheduler serves that
+class last, but only among the requests that it still has: what the disk has taken no scheduler
+reorders. With a few requests in the disk the rest waits in the scheduler. bfq then waits for the
+next request of a reader and serves the idle class five times a second, so a gate that is wide open
+hardly delays a returning request. mq-deadline serves the idle class between two requests of a
+reader: there what is under way must stay small, and the gate is paced.
+
+All disks below a volume must be alike: the slowest of an array is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ebbgate.knobs.catalog import QUEUE_DEPTH, SCHEDULER
+from ebbgate.model.frame import Frame
+
+HOLDS_BACK: Final = "bfq"
+
+
+def holds_back(frame: Frame) -> bool:
+    """Return whether each disk has bfq and a queue depth that ebbgate may set."""
+    depths = {name for name in frame.knobs if name.startswith(f"{QUEUE_DEPTH}:")}
+    if not depths or not depths.isdisjoint(frame.foreign_knobs):
+        return False
+    words = [frame.knobs.get(_scheduler_of(name)) for name in depths]
+    return all(word == HOLDS_BACK for word in words)
+
+
+def described(frame: Frame) -> str:
+    """Return schedulers and depths for people: `bfq, depth 8`; empty where neither is known."""
+    words = sorted(set(_values(frame, SCHEDULER)))
+    depths = sorted(set(_values(frame, QUEUE_DEPTH)))
+    found = (" and ".join(words), f"depth {' and '.join(depths)}" if depths else "no depth to set")
+    return ", ".join(found) if words else ""
+
+
+def _values(frame: Frame, knob: str) -> Iterable[str]:
+    return (value for name, value in frame.knobs.items() if name.startswith(f"{knob}:"))
+
+
+def _scheduler_of(depth: str) -> str:
+    return depth.replace(QUEUE_DEPTH, SCHEDULER, 1)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A shallow queue below bfq replaces the pace; it comes with the gap and goes with its residue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge, QueueSample
+from ebbgate.model.volume import Kind
+from ebbgate.policy.defaults import Policy, default_policy
+from ebbgate.policy.engine import step
+from ebbgate.policy.state import State
+from ebbgate.policy.strategies.disk_queue import described, holds_back
+from ebbgate.policy.strategies.idle_destage import gate_of
+from ebbgate.units import KIB, MIB, NS_PER_MS
+from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
+from tests.sim.scenarios import GapDrain, gap_drain
+from tests.sim.simulation import Setup, scattered, unpaced
+
+BFQ = {"queue_depth:sda": "31", "scheduler:sda": "bfq"}
+TWO = BFQ | {"queue_depth:sdb": "31", "scheduler:sdb": "bfq"}
+OPEN = Gate(GateKind.OPEN, queue_depth=8)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "foreign", "held"),
+    [
+        ({}, (), False),
+        (BFQ, (), True),
+        (TWO, (), True),
+        (BFQ | {"scheduler:sda": "mq-deadline"}, (), False),
+        (BFQ | {"scheduler:sda": "none"}, (), False),
+        (TWO | {"scheduler:sdb": "mq-deadline"}, (), False),
+        ({"scheduler:vda": "bfq"}, (), False),
+        ({"queue_depth:sda": "31"}, (), False),
+        (BFQ, ("queue_depth:sda",), False),
+        (TWO, ("queue_depth:sdb",), False),
+        (BFQ, ("writeback_delay",), True),
+    ],
+)
+def test_all_disks_must_have_bfq_and_a_depth_to_set(
+    knobs: dict[str, str], foreign: tuple[str, ...], held: bool
+) -> None:
+    frame = idle_frame(1000, knobs=knobs, foreign_knobs=frozenset(foreign))
+    assert holds_back(frame) is held
+
+
+@pytest.mark.parametrize(
+    ("knobs", "text"),
+    [
+        (BFQ, "bfq, depth 31"),
+        (TWO | {"scheduler:sdb": "none", "queue_depth:sdb": "4"}, "bfq and none, depth 31 and 4"),
+        ({"scheduler:vda": "mq-deadline"}, "mq-deadline, no depth to set"),
+        ({}, ""),
+    ],
+)
+def test_the_queues_are_described_for_people(knobs: dict[str, str], text: str) -> None:
+    assert described(idle_frame(1000, knobs=knobs)) == text
+
+
+def run(*events: Frame | Edge | QueueSample, policy: Policy | None = None) -> tuple[State, Gate]:
+    """The state after these events, and its gate."""
+    state, policy = State(), policy or Policy()
+    assert policy.destage is not None
+    for event in events:
+        state, _ = step(state, event, policy, event.at_ns)
+    return state, gate_of(state.destage, policy.destage)
+
+
+def frames(**signals: Any) -> tuple[Frame | Edge, ...]:
+    return (busy_frame(1000, knobs=BFQ, **signals), idle_edge(1500))
+
+
+def test_the_gate_opens_wide_on_shallow_queues_and_is_not_sampled() -> None:
+    state, gate = run(*frames())
+    assert gate == OPEN
+    assert not state.destage.sampled
+
+
+def test_under_pressure_the_gate_stays_paced() -> None:
+    full = {"dirty_room_bytes": 0, "dirty_in_bytes_per_s": 1.0}
+    _, gate = run(busy_frame(1000, knobs=BFQ), busy_frame(10_000, knobs=BFQ, **full))
+    assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
+
+
+def test_the_queues_stay_shallow_until_what_a_gap_left_is_written() -> None:
+    gap = (*frames(), busy_edge(2000))
+    state, gate = run(*gap)
+    assert (gate.kind, gate.queue_depth) == (GateKind.CLOSED, 8)
+    assert state.destage.sampled
+    _, gate = run(*gap, queue_sample(2020, in_flight_ios=5))
+    assert gate.queue_depth == 8
+    state, gate = run(
+        *gap, queue_sample(2020, in_flight_ios=5), queue_sample(2040, in_flight_ios=0)
+    )
+    assert (gate.kind, gate.queue_depth) == (GateKind.CLOSED, 0)
+    assert not state.destage.sampled
+
+
+def test_the_queues_become_deep_again_in_a_bounded_time() -> None:
+    gap = (*frames(), busy_edge(2000))
+    _, gate = run(*gap, queue_sample(3990, in_flight_ios=5))
+    assert gate.queue_depth == 8
+    _, gate = run(*gap, queue_sample(4010, in_flight_ios=5))
+    assert gate.queue_depth == 0
+
+
+def test_a_tick_from_before_the_request_says_nothing_of_the_residue() -> None:
+    gap = (*frames(), busy_edge(2000))
+    told = {"knobs": BFQ, "destage_in_flight_ios": 0}
+    _, gate = run(*gap, busy_frame(2010, probed_at_ns=1990 * NS_PER_MS, **told))
+    assert gate.queue_depth == 8
+    _, gate = run(*gap, busy_frame(2010, probed_at_ns=2005 * NS_PER_MS, **told))
+    assert gate.queue_depth == 0
+
+
+def test_a_queue_that_somebody_else_sets_brings_the_pace_back() -> None:
+    foreign = frozenset({"queue_depth:sda"})
+    _, gate = run(*frames(), idle_frame(1600, knobs=BFQ, foreign_knobs=foreign))
+    assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
+
+
+def test_dm_cache_keeps_its_pace() -> None:
+    _, gate = run(*frames(), policy=default_policy(Kind.DM_CACHE))
+    assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
+
+
+def simulated(**setup: Any) -> GapDrain:
+    pieces = scattered(64 * KIB, 640 * MIB)
+    return gap_drain(Setup(pieces, scheduler="bfq", **setup), gaps=5)
+
+
+def test_on_a_simulated_disk_nobody_waits_and_as_much_is_drained_as_without_a_pace() -> None:
+    own = simulated(depth_settable=True)
+    off = simulated(gate=lambda _: Gate(GateKind.CLOSED, 512))
+    wide = simulated(gate=unpaced)
+    assert own.drained_total_bytes >= 0.95 * wide.drained_total_bytes
+    assert own.first_median_ns <= off.first_median_ns + 15 * NS_PER_MS
+    assert own.first_median_ns <= wide.first_median_ns / 2
+    assert max(own.first_ns) <= 2 * max(off.first_ns)
