@@ -162,6 +162,15 @@ DESTAGE: Final = (
         "Time that write-back under way may take in a gap: about what a new request waits.",
     ),
     Param(
+        "queue_depth",
+        QuantitySchema(SignalUnit.COUNT, 0, 32),
+        ("queue_depth",),
+        "Requests that each disk below the volume takes at once in a gap, if all of them have the"
+        " I/O scheduler bfq: write-back then needs no other limit. 0: never change the disks'"
+        " queues.",
+        _BCACHE,
+    ),
+    Param(
         "pressure_queue_target",
         _duration(NS_PER_MS, NS_PER_S),
         ("pressure_pace", "target_ns"),
