@@ -136,6 +136,8 @@ class LoopHarness:
         """As the knobs show it."""
         if not any(knob in self.kept.open for knob in ("writeback_percent", "writeback_rate")):
             return GateKind.RELEASED
+        if self.knob("writeback_percent") == "0":
+            return GateKind.OPEN
         sectors_per_s = int(self.knob("writeback_rate"))
         return GateKind.CLOSED if sectors_per_s < 8192 // 512 else GateKind.PACED
 

@@ -18,6 +18,7 @@ from ebbgate.actuators.gate_plan import cleaner_step, split_steps
 from ebbgate.actuators.gate_worker import GateWorker, Job, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import CONGESTED, CUTOFF, FLUSH, MAX_SECTORS, RATE, TABLE, TRIGGER_GC
+from ebbgate.knobs.places import scheduler_knobs
 from ebbgate.model.decision import (
     CLEAN,
     RESTORE,
@@ -34,7 +35,7 @@ from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.engine import Ruling
 from ebbgate.policy.other_knobs import OtherKnobs
-from ebbgate.policy.reasons import FOUND, GARBAGE
+from ebbgate.policy.reasons import BY_POLICY, FOUND, GARBAGE
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes
@@ -74,6 +75,7 @@ class Applied:
     cutoff_bytes: int | None = None
     congestion_off: bool = False
     split: bool = False
+    scheduler: str = ""
 
 
 class KnobDriver:
@@ -196,6 +198,11 @@ class KnobDriver:
             self.applied.congestion_off = True
             reason = Reason(*wanted.congestion, decision)
             self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
+        if wanted.backing_scheduler != self.applied.scheduler:
+            # Once: a kernel without that scheduler would search its module at each try.
+            self.applied.scheduler = wanted.backing_scheduler
+            by_policy = Reason(*BY_POLICY, decision)
+            self.submit("scheduler", _scheduler_job(wanted.backing_scheduler, by_policy))
         if wanted.collect_garbage:
             full, trigger = Reason(*GARBAGE, decision), (write(TRIGGER_GC, 1, always=True),)
             self.submit("gc", lambda writer: writer.apply(trigger, full))
@@ -329,6 +336,18 @@ def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
         return lambda writer: writer.release((CUTOFF,), reason)
     steps = cutoff_steps(cutoff_bytes)
     return lambda writer: writer.apply(steps, reason)
+
+
+def _scheduler_job(scheduler: str, reason: Reason) -> Job:
+    """Give the disks below the volume this I/O scheduler; empty: those that they had."""
+
+    def job(writer: KnobWriter) -> list[Outcome]:
+        knobs = scheduler_knobs(writer.volume)
+        if not scheduler:
+            return writer.release(knobs, reason)
+        return writer.apply([Step(StepKind.WRITE, knob, scheduler) for knob in knobs], reason)
+
+    return job
 
 
 def _split_job(on: bool, reason: Reason) -> Job:

@@ -129,7 +129,7 @@ class VolumeLoop:
         self._drive_gate(outcome, self.decision_count, again=again)
         if self._acts():
             self.driver.apply_other_knobs(
-                other_knobs(decision), self.decision_count, retry=knobs_settled
+                other_knobs(decision, self.policy), self.decision_count, retry=knobs_settled
             )
         elif knobs_settled and self.mode is not Mode.ENFORCE:
             self.driver.release_again(RELEASE_FAILED)

@@ -283,7 +283,11 @@ KNOBS: Final[tuple[Knob, ...]] = (
         form=ValueForm.CHOICE,
         unit=KnobUnit.WORD,
         about="which request the disk gets next",
+        purpose="only where a policy has `backing_scheduler`: bfq holds write-back in a gap back",
         resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
+        words=("bfq",),
+        # A switch waits until the disk has no request.
+        interval_ns=NS_PER_S,
     ),
     Knob(
         name=TABLE,

@@ -87,7 +87,8 @@ class Knob:
     `kinds`: the caches that have it. A knob of a disk has a name for each disk: `queue_depth:sda`.
     `about`: what it does, for lists; `purpose`: what ebbgate writes it for.
     `resets`: empty where the value is kept on the disk or never changes.
-    `bounds`: None for a knob that ebbgate only shows; `never`: why ebbgate never writes it.
+    `bounds`: None for a knob that ebbgate only shows; `words`: what it writes in place of numbers;
+    `never`: why ebbgate never writes it.
     `interval_ns`: the shortest time between two writes; 0 for a gate, whose close a request waits
     for. A restore never waits.
     `gate`: driven with the other knobs of the gate, which make sense only together.
@@ -106,6 +107,7 @@ class Knob:
     purpose: str = ""
     resets: frozenset[ResetCause]
     bounds: KnobBounds | None = None
+    words: tuple[str, ...] = ()
     interval_ns: int = 0
     never: str = ""
     gate: bool = False
@@ -121,7 +123,7 @@ class Knob:
     @property
     def written(self) -> bool:
         """Does ebbgate write it, in enforce or at a person's request?"""
-        return self.settable or not self.listed
+        return self.settable or bool(self.words) or not self.listed
 
     @property
     def kernel_writes(self) -> bool:

@@ -55,7 +55,16 @@ def is_path_of(name: str, path: str) -> bool:
 
 def depth_knobs(volume: Volume) -> tuple[str, ...]:
     """Return the names of the queue depths of all its disks; empty where one has none to set."""
-    return tuple(knob.name for knob in knobs_of(volume) if knob.place is KnobPlace.DISK)
+    return _names_at(volume, KnobPlace.DISK)
+
+
+def scheduler_knobs(volume: Volume) -> tuple[str, ...]:
+    """Return the names of the I/O schedulers of all its disks."""
+    return _names_at(volume, KnobPlace.DISK_QUEUE)
+
+
+def _names_at(volume: Volume, place: KnobPlace) -> tuple[str, ...]:
+    return tuple(knob.name for knob in knobs_of(volume) if knob.place is place)
 
 
 def depth_of(volume: Volume, knob: str) -> int:

@@ -30,7 +30,7 @@ def _row(knob: Knob) -> str:
 
 def _bounds(knob: Knob) -> str:
     if knob.bounds is None:
-        return "-"
+        return f"{' or '.join(knob.words)} only" if knob.words else "-"
     if knob.bounds.low == knob.bounds.high:
         return f"{format_value(knob.name, knob.bounds.low)} only"
     return format_range(knob.name)

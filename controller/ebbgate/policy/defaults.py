@@ -63,6 +63,7 @@ class Policy:
     - `cannot`: strategies that this kind of volume cannot have, with the reason.
     - `rollback`: the bounds of the rollback guard.
     - `order`: of the strategies; `rules` come before them, `limits` apply to all.
+    - `backing_scheduler`: for the disks below the volume; empty: they keep theirs.
     - `overlay`: the schedule's entry that is in force; empty without one.
     """
 
@@ -75,6 +76,7 @@ class Policy:
     rules: tuple[Rule, ...] = ()
     limits: Limits = field(default_factory=Limits)
     overlay: str = ""
+    backing_scheduler: str = ""
 
 
 def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
@@ -85,10 +87,7 @@ def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
         return Policy(destage=None, streams=None, cannot=_WRITECACHE_CANNOT)
     if kind is Kind.DM_CACHE:
         # There is no garbage to collect, and a clean block is no less free than an empty one.
-        # Its destage has no idle I/O class, so no scheduler holds it back.
-        destage = DestageParams(
-            pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, gc_ratio=None, queue_depth=0
-        )
+        destage = DestageParams(pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, gc_ratio=None)
         streams = StreamParams(reads=False, by_size=True)
         return Policy(destage=destage, streams=streams, cannot=_DM_CACHE_CANNOT)
     return Policy(destage=DestageParams(pace=params_for(scheduler)))

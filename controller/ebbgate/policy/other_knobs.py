@@ -6,13 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ebbgate.model.decision import Decision
-from ebbgate.policy.defaults import STREAM_BYPASS
+from ebbgate.policy.defaults import STREAM_BYPASS, Policy
 from ebbgate.policy.reasons import JITTER, NO_STREAMS, Source
 
 
 @dataclass(frozen=True, slots=True)
 class OtherKnobs:
-    """`cutoff_bytes`: None for the original. `streams`: the source of the cutoff and the split."""
+    """`cutoff_bytes`: None for the original. `streams`: the source of the cutoff and the split.
+
+    `backing_scheduler`: empty for the original.
+    """
 
     cutoff_bytes: int | None
     split_requests: bool
@@ -20,10 +23,11 @@ class OtherKnobs:
     congestion_off: bool
     congestion: Source
     collect_garbage: bool
+    backing_scheduler: str
 
 
-def other_knobs(decision: Decision) -> OtherKnobs:
-    """Return what a decision asks of every knob that is not the gate's."""
+def other_knobs(decision: Decision, policy: Policy) -> OtherKnobs:
+    """Return what a decision and its policy ask of every knob that is not the gate's."""
     return OtherKnobs(
         decision.sequential_cutoff_bytes,
         decision.split_requests,
@@ -31,6 +35,7 @@ def other_knobs(decision: Decision) -> OtherKnobs:
         decision.congestion_bypass is False,
         _congestion(decision),
         decision.collect_garbage,
+        policy.backing_scheduler,
     )
 
 

@@ -21,6 +21,7 @@ GATE_MANUAL: Final = Source(IDLE_DESTAGE, "a knob of the gate is manual")
 NO_GATE: Final = Source(IDLE_DESTAGE, "no strategy decides about the gate")
 NO_STREAMS: Final = Source(STREAM_BYPASS, "no strategy decides about streams")
 JITTER: Final = Source(STREAM_BYPASS, "jitter of the cache device is not congestion")
+BY_POLICY: Final = Source("policy", "backing_scheduler of the policy")
 FOUND: Final = Source(MANUAL, "found when it was read")
 RELEASE_FAILED: Final = "it failed before"
 """Why originals are restored again."""

@@ -14,6 +14,7 @@ from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.engine import step
 from ebbgate.policy.state import State
+from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.disk_queue import described, holds_back
 from ebbgate.policy.strategies.idle_destage import gate_of
 from ebbgate.units import KIB, MIB, NS_PER_MS
@@ -23,6 +24,7 @@ from tests.sim.simulation import Setup, scattered, unpaced
 
 BFQ = {"queue_depth:sda": "31", "scheduler:sda": "bfq"}
 TWO = BFQ | {"queue_depth:sdb": "31", "scheduler:sdb": "bfq"}
+WIDE = Policy(destage=DestageParams(queue_depth=8))
 OPEN = Gate(GateKind.OPEN, queue_depth=8)
 
 
@@ -64,7 +66,7 @@ def test_the_queues_are_described_for_people(knobs: dict[str, str], text: str) -
 
 def run(*events: Frame | Edge | QueueSample, policy: Policy | None = None) -> tuple[State, Gate]:
     """The state after these events, and its gate."""
-    state, policy = State(), policy or Policy()
+    state, policy = State(), policy or WIDE
     assert policy.destage is not None
     for event in events:
         state, _ = step(state, event, policy, event.at_ns)
@@ -124,14 +126,15 @@ def test_a_queue_that_somebody_else_sets_brings_the_pace_back() -> None:
     assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
 
 
-def test_dm_cache_keeps_its_pace() -> None:
-    _, gate = run(*frames(), policy=default_policy(Kind.DM_CACHE))
+@pytest.mark.parametrize("policy", [Policy(), default_policy(Kind.DM_CACHE)])
+def test_without_a_depth_in_the_policy_the_gate_is_paced(policy: Policy) -> None:
+    _, gate = run(*frames(), policy=policy)
     assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
 
 
 def simulated(**setup: Any) -> GapDrain:
     pieces = scattered(64 * KIB, 640 * MIB)
-    return gap_drain(Setup(pieces, scheduler="bfq", **setup), gaps=5)
+    return gap_drain(Setup(pieces, WIDE, scheduler="bfq", **setup), gaps=5)
 
 
 def test_on_a_simulated_disk_nobody_waits_and_as_much_is_drained_as_without_a_pace() -> None:

@@ -43,6 +43,7 @@ def compile_policy(
         rules=tuple(_rule(rule, kind) for rule in document.rules),
         limits=limits_of(document.limits, kind),
         overlay="" if entry is None else entry.name,
+        backing_scheduler=document.backing_scheduler,
     )
 
 

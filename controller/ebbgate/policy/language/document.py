@@ -64,7 +64,8 @@ class Entry:
 class PolicyDocument:
     """The content of one file. `strategies`: None if it names none, so that all are on.
 
-    `objectives`: in nanoseconds; `limits`: setting -> `min`, `max` in base units.
+    `objectives`: in nanoseconds; `limits`: setting -> `min`, `max` in base units;
+    `backing_scheduler`: empty if it names none.
     """
 
     name: str
@@ -77,6 +78,7 @@ class PolicyDocument:
     strategies: tuple[StrategyUse, ...] | None = None
     rules: tuple[RuleText, ...] = ()
     schedule: tuple[Entry, ...] = ()
+    backing_scheduler: str = ""
     name_position: Position = field(default_factory=Position)
 
 

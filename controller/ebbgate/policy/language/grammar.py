@@ -78,6 +78,7 @@ class PolicyValues(TypedDict, total=False):
     limits: Mapping[str, Mapping[str, float]]
     objectives: Mapping[str, float]
     strategies: tuple[StrategyUse, ...]
+    backing_scheduler: str
     rules: tuple[RuleValues, ...]
     schedule: tuple[EntryValues, ...]
 
@@ -275,6 +276,14 @@ POLICY: Final = ObjectSchema(
             "The strategies that are on, each with its parameters; `[]`: none.",
             "[idle_destage: {wait: 300ms}]",
             default="all, as without a policy",
+        ),
+        FieldSchema(
+            "backing_scheduler",
+            ChoiceSchema(("bfq",)),
+            "I/O scheduler of the disks below the volume while it is in `enforce`. With bfq and a"
+            " SCSI or SATA disk, write-back in gaps needs no other limit.",
+            "bfq",
+            default="the disks' own",
         ),
         FieldSchema(
             "rules",

@@ -110,6 +110,7 @@ def _included(
             objectives={**base.objectives, **document.objectives},
             strategies=base.strategies if document.strategies is None else document.strategies,
             rules=_rules(document.rules, base.rules),
+            backing_scheduler=document.backing_scheduler or base.backing_scheduler,
         )
     return replace(document, includes=())
 

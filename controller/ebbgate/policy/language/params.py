@@ -165,9 +165,9 @@ DESTAGE: Final = (
         "queue_depth",
         QuantitySchema(SignalUnit.COUNT, 0, 32),
         ("queue_depth",),
-        "Requests that each disk below the volume takes at once in a gap, if all of them have the"
-        " I/O scheduler bfq: write-back then needs no other limit. 0: never change the disks'"
-        " queues.",
+        "In a gap each disk below the volume takes this many requests at once and write-back has no"
+        " other limit, if all of them are SCSI or SATA disks with the I/O scheduler bfq. 0: the"
+        " disks' queues stay as they are.",
         _BCACHE,
     ),
     Param(

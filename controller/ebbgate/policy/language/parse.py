@@ -48,6 +48,7 @@ def _document(values: PolicyValues, file: str, name_position: Position) -> Polic
         strategies=values.get("strategies"),
         rules=tuple(_rule(rule) for rule in values.get("rules", ())),
         schedule=tuple(_entry(entry) for entry in values.get("schedule", ())),
+        backing_scheduler=values.get("backing_scheduler", ""),
         name_position=name_position,
     )
 

@@ -64,7 +64,7 @@ class DestageParams:
     likely_share: float = 0.95
     gc_ratio: float | None = 0.10
     gc_interval_ns: int = 5 * NS_PER_S
-    queue_depth: int = 8
+    queue_depth: int = 0
     shallow_ns_max: int = 2 * NS_PER_S
     pace: PaceParams = field(default_factory=PaceParams)
     pressure_pace: PaceParams = field(

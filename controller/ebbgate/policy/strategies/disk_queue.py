@@ -8,7 +8,8 @@ next request of a reader and serves the idle class five times a second, so a gat
 hardly delays a returning request. mq-deadline serves the idle class between two requests of a
 reader: there what is under way must stay small, and the gate is paced.
 
-All disks below a volume must be alike: the slowest of an array is waited for.
+All disks below a volume must be alike: the slowest of an array is waited for. dm-cache's destage
+has no idle class, so no scheduler holds it back.
 """
 
 from __future__ import annotations

@@ -67,6 +67,12 @@ rules: [{name: two, why: mine, when: {idle: "no"}, set: {destage_rate: max}}]
     assert found.includes == ()
 
 
+def test_a_document_takes_the_scheduler_of_what_it_includes() -> None:
+    shipped = [document("name: base\nbacking_scheduler: bfq\n", "base.yaml")]
+    found = link([document("name: own\ninclude: base\n", "own.yaml")], shipped)
+    assert [each.backing_scheduler for each in found.documents] == ["bfq"]
+
+
 def test_strategies_replace_those_that_are_included_as_a_whole() -> None:
     assert linked("name: own\ninclude: base\nstrategies: []\n").strategies == ()
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The loop of a volume: the queues and the I/O scheduler of the disks below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ebbgate.model.decision import GateKind
+from ebbgate.model.volume import Mode
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.strategies.destage_state import DestageParams
+from tests.volume_loop_fixture import LoopHarness
+
+DEPTH, SCHEDULER = "queue_depth:vda", "scheduler:vda"
+SCHEDULER_FILE = "/sys/block/vda/queue/scheduler"
+DEPTH_FILE = "/sys/block/vda/device/queue_depth"
+
+
+@pytest.fixture
+def bfq(enforced: LoopHarness) -> LoopHarness:
+    """A tuned volume on a disk with bfq."""
+    enforced.fake.write(SCHEDULER_FILE, "mq-deadline [bfq] none")
+    enforced.before[SCHEDULER] = "bfq"
+    enforced.loop.set_policy(Policy(destage=DestageParams(queue_depth=8)))
+    enforced.tick()
+    return enforced
+
+
+def test_a_gap_opens_the_gate_wide_on_a_shallow_queue(bfq: LoopHarness) -> None:
+    bfq.idle()
+    assert bfq.gate() is GateKind.OPEN
+    assert (bfq.knob(DEPTH), bfq.knob("writeback_percent")) == ("8", "0")
+    bfq.busy()
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.CLOSED, "8")
+    bfq.tick()
+    bfq.tick()
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.CLOSED, "32")
+    bfq.loop.release("ebbgated stops")
+    bfq.settle()
+    assert bfq.knobs() == bfq.before
+
+
+def test_a_depth_that_somebody_else_sets_in_a_gap_stays_and_the_pace_returns(
+    bfq: LoopHarness,
+) -> None:
+    bfq.idle()
+    bfq.fake.write(DEPTH_FILE, "16")
+    bfq.tick(state="idle")
+    bfq.tick(state="idle")
+    assert bfq.loop.writer.manual == {DEPTH}
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.PACED, "16")
+    bfq.loop.release("ebbgated stops")
+    bfq.settle()
+    assert bfq.knobs() == {**bfq.before, DEPTH: "16"}
+
+
+def test_a_disk_that_is_reset_in_a_gap_gets_its_shallow_queue_again(bfq: LoopHarness) -> None:
+    bfq.idle()
+    bfq.fake.write(DEPTH_FILE, "32")
+    bfq.tick(state="idle")
+    assert bfq.loop.writer.manual == set()
+    bfq.busy()
+    bfq.tick()
+    bfq.idle()
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.OPEN, "8")
+
+
+def test_the_scheduler_of_the_policy_comes_with_enforce_and_goes_with_it(
+    enforced: LoopHarness,
+) -> None:
+    policy = replace(enforced.loop.policy, backing_scheduler="bfq")
+    enforced.loop.set_policy(policy)
+    enforced.tick()
+    assert enforced.knob(SCHEDULER) == "bfq"
+    written = [action for action in enforced.kept.written if action.action.knob == SCHEDULER]
+    enforced.tick()
+    enforced.tick()
+    assert [each for each in enforced.kept.written if each.action.knob == SCHEDULER] == written
+    enforced.loop.set_mode(Mode.ADVISE, "a person")
+    enforced.settle()
+    assert enforced.knobs() == enforced.before
+
+
+def test_a_policy_without_a_scheduler_restores_it(enforced: LoopHarness) -> None:
+    enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler="bfq"))
+    enforced.tick()
+    enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler=""))
+    enforced.tick()
+    assert enforced.knob(SCHEDULER) == "mq-deadline"
+
+
+def test_a_scheduler_that_somebody_else_chooses_stays(enforced: LoopHarness) -> None:
+    enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler="bfq"))
+    enforced.tick()
+    enforced.fake.write(SCHEDULER_FILE, "[none] bfq")
+    enforced.tick()
+    assert SCHEDULER in enforced.loop.writer.manual
+    enforced.loop.release("ebbgated stops")
+    enforced.settle()
+    assert enforced.knob(SCHEDULER) == "none"
