@@ -121,53 +121,53 @@ SHUT = Gate(GateKind.CLOSED, 512)
 SHUT_SHALLOW = replace(SHUT, queue_depth=8)
 
 
-def knob_order(bench: WriterHarness) -> list[str]:
-    return [knob for knob, _ in bench.sysfs.log]
+def knob_order(harness: WriterHarness) -> list[str]:
+    return [knob for knob, _ in harness.sysfs.log]
 
 
 def test_a_queue_is_shallow_before_the_gate_opens_and_deep_after_it_has_closed(
-    bench: WriterHarness,
+    harness: WriterHarness,
 ) -> None:
-    bench.drive(SHUT)
-    del bench.sysfs.log[:]
-    bench.drive(OPEN)
-    order = knob_order(bench)
+    harness.drive(SHUT)
+    del harness.sysfs.log[:]
+    harness.drive(OPEN)
+    order = knob_order(harness)
     assert order.index("queue_depth") < order.index("writeback_percent")
-    assert (bench.value(DEPTH), bench.value("writeback_percent")) == ("8", "0")
-    bench.drive(SHUT_SHALLOW)
-    assert (bench.value(DEPTH), bench.value("writeback_percent")) == ("8", "40")
-    del bench.sysfs.log[:]
-    bench.drive(SHUT)
-    assert (bench.value(DEPTH), knob_order(bench)[-1]) == ("32", "queue_depth")
-    bench.drive(RELEASED)
-    assert (bench.value(DEPTH), bench.writer.owned) == ("32", {})
+    assert (harness.value(DEPTH), harness.value("writeback_percent")) == ("8", "0")
+    harness.drive(SHUT_SHALLOW)
+    assert (harness.value(DEPTH), harness.value("writeback_percent")) == ("8", "40")
+    del harness.sysfs.log[:]
+    harness.drive(SHUT)
+    assert (harness.value(DEPTH), knob_order(harness)[-1]) == ("32", "queue_depth")
+    harness.drive(RELEASED)
+    assert (harness.value(DEPTH), harness.writer.owned) == ("32", {})
 
 
-def test_a_close_begins_no_shallow_queue(bench: WriterHarness) -> None:
-    bench.drive(SHUT_SHALLOW)
-    assert (bench.value(DEPTH), DEPTH in bench.writer.owned) == ("32", False)
+def test_a_close_begins_no_shallow_queue(harness: WriterHarness) -> None:
+    harness.drive(SHUT_SHALLOW)
+    assert (harness.value(DEPTH), DEPTH in harness.writer.owned) == ("32", False)
 
 
-def test_a_queue_is_never_made_deeper(bench: WriterHarness) -> None:
-    bench.someone_writes(DEPTH, "4")
-    bench.writer.volume = replace(volume(), disks=(replace(device("vda"), queue_depth=4),))
-    bench.drive(OPEN)
-    assert bench.value(DEPTH) == "4"
+def test_a_queue_is_never_made_deeper(harness: WriterHarness) -> None:
+    harness.someone_writes(DEPTH, "4")
+    harness.writer.volume = replace(volume(), disks=(replace(device("vda"), queue_depth=4),))
+    harness.drive(OPEN)
+    assert harness.value(DEPTH) == "4"
 
 
-def test_a_queue_that_a_person_set_stays_and_the_gate_works(bench: WriterHarness) -> None:
-    bench.writer.pinned.add(DEPTH)
-    bench.drive(OPEN)
-    assert (bench.value(DEPTH), bench.value("writeback_percent")) == ("32", "0")
-    bench.drive(RELEASED)
-    assert bench.writer.owned == {}
+def test_a_queue_that_a_person_set_stays_and_the_gate_works(harness: WriterHarness) -> None:
+    harness.writer.pinned.add(DEPTH)
+    harness.drive(OPEN)
+    assert (harness.value(DEPTH), harness.value("writeback_percent")) == ("32", "0")
+    harness.drive(RELEASED)
+    assert harness.writer.owned == {}
 
 
 def test_where_one_queue_is_manual_the_others_go_back(tmp_path: Path) -> None:
-    bench = WriterHarness(tmp_path, disks=("vda", "vdb"))
-    bench.drive(OPEN)
-    assert bench.value("queue_depth:vdb") == "8"
-    bench.someone_writes(DEPTH, "16")
-    assert bench.look() == [DEPTH]
-    bench.drive(OPEN)
-    assert (bench.value(DEPTH), bench.value("queue_depth:vdb")) == ("16", "32")
+    harness = WriterHarness(tmp_path, disks=("vda", "vdb"))
+    harness.drive(OPEN)
+    assert harness.value("queue_depth:vdb") == "8"
+    harness.someone_writes(DEPTH, "16")
+    assert harness.look() == [DEPTH]
+    harness.drive(OPEN)
+    assert (harness.value(DEPTH), harness.value("queue_depth:vdb")) == ("16", "32")
