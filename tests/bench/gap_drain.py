@@ -22,6 +22,7 @@ from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report, percentile, ratio
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
+from tests.lab.devices import DEFAULT_DEVICES, Attachment, Device, as_sold
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
@@ -55,6 +56,15 @@ class Pieces:
 PIECES = {"4k": Pieces(4, 120, 256), "64k": Pieces(64, 420, 512), "512k": Pieces(512, 420, 512)}
 SCHEDULERS = ("mq-deadline", "none", "bfq")
 VARIANTS = tuple(f"{p}/{s}" for p in PIECES for s in SCHEDULERS)
+DISKS: dict[str, Device] = {
+    "ahci": as_sold("hdd0", Attachment.AHCI),
+    "scsi": as_sold("hdd0", Attachment.SCSI),
+    "ahci-through": as_sold("hdd0", Attachment.AHCI, write_cache=False),
+    "scsi-through": as_sold("hdd0", Attachment.SCSI, write_cache=False),
+}
+"""Disks like a user's, with and without a write cache, in place of the virtio one."""
+DISK_VARIANTS = tuple(f"{variant}/{disk}" for variant in VARIANTS for disk in DISKS)
+"""Run only by name: their baselines are their own."""
 GOALS = {
     "drain_vs_stock": ">= 10",
     "drain_vs_unpaced": ">= 0.8",
@@ -66,7 +76,7 @@ GOALS = {
 
 def run(context: Context) -> Report:
     """Run all variants, or the requested one; arms interleaved in one boot."""
-    wanted = [v for v in VARIANTS if context.variant in ("", v)]
+    wanted = [context.variant] if context.variant else VARIANTS
     runs = interleaved(context, wanted, ARMS, measure)
     ratios: dict[str, float] = {}
     goals: dict[str, str] = {}
@@ -85,10 +95,16 @@ def interleaved(
 ) -> dict[str, list[dict[str, float]]]:
     """Run every arm of every variant in one boot; return the runs by `VARIANT ARM`."""
     both = {f"{variant} {arm}": (variant, arm) for variant, arm in product(variants, arms)}
-    with Guest() as guest:
+    with Guest(devices_for(variants)) as guest:
         return context.interleaved(
             both, lambda name, n: measure_one(guest, *both[name], context.seed + n)
         )
+
+
+def devices_for(variants: Sequence[str]) -> tuple[Device, ...]:
+    """Return the guest's devices: its hard disk is what the variant names, if it names one."""
+    disk = DISKS.get(variants[0].rpartition("/")[2]) if variants else None
+    return (disk, *DEFAULT_DEVICES[1:]) if disk else DEFAULT_DEVICES
 
 
 def variant_ratios(runs: dict[str, list[dict[str, float]]], variant: str) -> dict[str, float]:
@@ -105,7 +121,7 @@ def variant_ratios(runs: dict[str, list[dict[str, float]]], variant: str) -> dic
 
 def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
     """One arm on a fresh volume."""
-    name, scheduler = variant.split("/")
+    name, scheduler, *_ = variant.split("/")
     pieces = PIECES[name]
     settings = {**QUIET_CACHE, "sequential_cutoff": 0, **({} if arm == "stock" else OFF)}
     with BcacheStack(guest, scheduler=scheduler, settings=settings) as stack:
@@ -232,5 +248,5 @@ SCENARIO = Scenario(
     "writes back >= 10x stock in 2.5 s gaps without delaying the next burst",
     27,
     run,
-    VARIANTS,
+    (*VARIANTS, *DISK_VARIANTS),
 )

@@ -117,9 +117,9 @@ class Guest(Session):
         self._share = folder / "share"
         self._share.mkdir(mode=0o777)
         try:
-            for device in self._hardware:
+            for port, device in enumerate(self._hardware):
                 # One by one: if one fails, those before it are stopped.
-                self._attached.append(device.attach(folder))
+                self._attached.append(device.attach(folder, port))
             command = self._command(image, folder)
             self._qemu = host.start(command, folder / EMULATOR_LOG, niceness=_NICENESS)
             wire = Channel.connect(
@@ -135,6 +135,7 @@ class Guest(Session):
             self._connected = True
             self.channel.hello(BOOT_TIMEOUT_S)
             self._greeted = True
+            self._load_drivers()
             self._set_queues()
             if self._forwards:
                 self.check(_NETWORK_UP)
@@ -159,6 +160,19 @@ class Guest(Session):
             attached.stop()
         self._attached = []
         self._workdir.remove()
+
+    def _load_drivers(self) -> None:
+        modules = dict.fromkeys(m for attached in self._attached for m in attached.modules)
+        for module in modules:
+            self.check(["modprobe", *module.split()])
+        if modules:
+            # A SCSI host looks for its disks in the background.
+            wait_until(self._sees_disks, 20, "the kernel to see its disks")
+
+    def _sees_disks(self) -> bool:
+        with contextlib.suppress(LabError):
+            return all(self.device(device.name) for device in self._hardware)
+        return False
 
     def _set_queues(self) -> None:
         for device in self._hardware:

@@ -16,12 +16,12 @@ from tests.lab.hdd_queue import PLAIN, HddFeatures
 from tests.lab.wait import wait_until
 
 _COUNTERS = struct.Struct("=7Q")
-_CACHED = struct.Struct("=Q")
+_GAUGES = struct.Struct("=2Q")
 _SCALE = struct.Struct("=d")
 _FEATURES = struct.Struct("=3Q")
 _CUTS = struct.Struct("=2Q")
-_CACHED_OFFSET = _COUNTERS.size
-_SCALE_OFFSET = _CACHED_OFFSET + _CACHED.size
+_GAUGES_OFFSET = _COUNTERS.size
+_SCALE_OFFSET = _GAUGES_OFFSET + _GAUGES.size
 _FEATURES_OFFSET = _SCALE_OFFSET + _SCALE.size
 _CUTS_OFFSET = _FEATURES_OFFSET + _FEATURES.size
 _SIZE = 4096
@@ -80,12 +80,26 @@ class HddControl:
     @property
     def cached_bytes(self) -> int:
         """What the disk's write cache holds that is not on the platter."""
-        cached_bytes: int = _CACHED.unpack_from(self._page, _CACHED_OFFSET)[0]
-        return cached_bytes
+        return self.gauges[0]
 
-    @cached_bytes.setter
-    def cached_bytes(self, value: int) -> None:
-        _CACHED.pack_into(self._page, _CACHED_OFFSET, value)
+    @property
+    def depth_max(self) -> int:
+        """The most requests that the disk had at a time, since `forget_depth`."""
+        return self.gauges[1]
+
+    def forget_depth(self) -> None:
+        """Start `depth_max` anew; the disk must be idle."""
+        self.gauges = self.cached_bytes, 0
+
+    @property
+    def gauges(self) -> tuple[int, int]:
+        """`cached_bytes` and `depth_max`."""
+        cached_bytes, depth_max = _GAUGES.unpack_from(self._page, _GAUGES_OFFSET)
+        return cached_bytes, depth_max
+
+    @gauges.setter
+    def gauges(self, value: tuple[int, int]) -> None:
+        _GAUGES.pack_into(self._page, _GAUGES_OFFSET, *value)
 
     @property
     def scale(self) -> float:

@@ -171,7 +171,8 @@ class Disk:
 
     def _publish(self) -> None:
         self._control.counters = replace(self._seen, busy_ns=self._queue.model.busy_ns)
-        self._control.cached_bytes = self._queue.cache.used_bytes
+        depth_max = max(self._control.depth_max, self._queue.depth(time.monotonic_ns()))
+        self._control.gauges = self._queue.cache.used_bytes, depth_max
 
 
 def _sleep_until(at_ns: int) -> None:

@@ -151,6 +151,12 @@ class HddQueue:
         """Whether the next write goes through the cache: also while it still holds something."""
         return self.features.write_cache_bytes > 0 or len(self.cache) > 0
 
+    def depth(self, now_ns: int) -> int:
+        """Requests that wait for their answer."""
+        current = self.current
+        served = current is not None and current.request is not None and current.end_ns <= now_ns
+        return len(self._waiting) - served
+
     def submit(self, request: Request) -> int | None:
         """Take a request; return when it is answered if that does not depend on the head."""
         self._number += 1

@@ -42,7 +42,7 @@ true
 """
 _LEFT = (
     "ls -d /sys/block/*/bcache /sys/fs/bcache/*-* 2>/dev/null; "
-    "dmsetup ls | grep -v '^No devices'; grep -E '/dev/(vd|mapper|bcache)' /proc/mounts; true"
+    "dmsetup ls | grep -v '^No devices'; grep -E '/dev/(sd|vd|mapper|bcache)' /proc/mounts; true"
 )
 
 

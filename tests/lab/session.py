@@ -27,6 +27,16 @@ EMULATOR_LOG = "qemu.log"
 _FAULT = re.compile(r"BUG:|Oops|Kernel panic|sysrq: Trigger a crash|Out of memory")
 _LAST_WORDS_LINES = 120
 
+# "SERIAL NAME" of every disk. A SCSI disk has its serial behind the four bytes of a page's head.
+_SERIALS = r"""
+cd /sys/block
+for disk in *; do
+	if [ -e "$disk/serial" ]; then serial=$(cat "$disk/serial")
+	elif [ -e "$disk/device/vpd_pg80" ]; then
+		serial=$(tail -c +5 "$disk/device/vpd_pg80" | tr -d ' \0')
+	else continue; fi
+	echo "$serial $disk"
+done"""
 _CHUNK_BYTES = 512 * 1024
 _QUERY_S = 60.0
 
@@ -240,11 +250,10 @@ class Session:
         return to
 
     def device(self, name: str) -> str:
-        """Kernel name (vda) of a device of the lab (hdd0)."""
-        if not self._devices:
-            for line in self.check("grep -H . /sys/block/*/serial").splitlines():
-                path, _, serial = line.partition(":")
-                self._devices[serial] = path.split("/")[3]
+        """Kernel name (vda, sdb) of a device of the lab (hdd0), which is its serial number."""
+        if name not in self._devices:
+            lines = self.check(_SERIALS).splitlines()
+            self._devices = dict(line.split() for line in lines)
         if name not in self._devices:
             raise LabError(f"this guest has no device {name}: {sorted(self._devices)}")
         return self._devices[name]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A hard disk like a user's, seen from the guest: SATA, reordering, a write cache that can be lost.
+
+Times are the disk's own (`busy_ns`) wherever that is possible: what the guest adds depends on what
+else the host does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
+from tests.lab.conftest import without_lab
+from tests.lab.devices import GIB, MIB, Ssd, as_sold, control_path
+from tests.lab.errors import NoLab
+from tests.lab.guest import Guest
+from tests.lab.hdd_control import HddControl
+from tests.lab.session import Session
+from tests.lab.wait import wait_until
+
+_COUNT_BLOCKS = """
+import sys
+pipe = sys.stdin.buffer
+print(sum(any(block) for block in iter(lambda: pipe.read(4096), b"")))"""
+
+
+@pytest.fixture(scope="module")
+def sata_guest() -> Iterator[Session]:
+    try:
+        with Guest([as_sold("hdd0"), Ssd("ssd0")]) as session:
+            yield session
+    except NoLab as reason:
+        without_lab(reason)
+
+
+@pytest.fixture
+def control(sata_guest: Session) -> Iterator[HddControl]:
+    """The disk's own page; the disk is idle and its cache empty."""
+    made = HddControl(control_path(sata_guest.folder, "hdd0"))
+    wait_until(lambda: made.cached_bytes == 0, 20, "the disk to write its cache out")
+    yield made
+    made.scale = 1.0
+    made.close()
+
+
+def sysfs(guest: Session, name: str) -> str:
+    return f"/sys/block/{guest.device('hdd0')}/{name}"
+
+
+def read_ns(guest: Session, control: HddControl, depth: int) -> float:
+    """Time of the head for a random read of 4 KiB with so many waiting."""
+    options: dict[str, str | int] = {"io_size": "1m", "ioengine": "libaio", "iodepth": depth}
+    job = fio.Job(f"/dev/{guest.device('hdd0')}", "randread", "4k", options=options)
+    before = control.counters
+    fio.run(guest, job, seed=depth)
+    counted = control.counters - before
+    assert counted.reads >= 256
+    return counted.busy_ns / counted.reads
+
+
+def write_ns(guest: Session, **options: str | int) -> int:
+    """Median latency of a random write of 4 KiB to the first half of the disk."""
+    options = {"size": "1g", "io_size": "200k", **options}
+    job = fio.Job(f"/dev/{guest.device('hdd0')}", "randwrite", "4k", options=options)
+    return fio.run(guest, job, seed=3).only.write.p50_ns
+
+
+def test_a_sata_disk_presents_itself_as_one(sata_guest: Session) -> None:
+    names = ("queue/rotational", "queue/write_cache", "device/queue_depth")
+    values = [sata_guest.read(sysfs(sata_guest, name)) for name in names]
+    assert values[:2] == ["1", "write back"]
+    assert 31 <= int(values[2]) <= 32
+    assert int(sata_guest.read(sysfs(sata_guest, "queue/max_sectors_kb"))) >= 1280
+
+
+def test_the_disk_reorders_what_its_queue_depth_lets_it_have(
+    sata_guest: Session, control: HddControl
+) -> None:
+    depth = sysfs(sata_guest, "device/queue_depth")
+    before = sata_guest.read(depth)
+    single_ns = read_ns(sata_guest, control, 1)
+    assert 6e6 < single_ns < 12e6
+    control.forget_depth()
+    assert read_ns(sata_guest, control, 32) < 0.8 * single_ns
+    assert control.depth_max > 8
+    sata_guest.write(depth, "2")
+    control.forget_depth()
+    read_ns(sata_guest, control, 32)
+    assert control.depth_max == 2
+    sata_guest.write(depth, before)
+    assert sata_guest.read(depth) == before
+
+
+def test_streams_run_at_the_platters_pace(sata_guest: Session, control: HddControl) -> None:
+    options: dict[str, str | int] = {"size": "128m", "ioengine": "libaio", "iodepth": 4}
+    job = fio.Job(f"/dev/{sata_guest.device('hdd0')}", "read", "1m", options=options)
+    before = control.counters
+    done = fio.run(sata_guest, job, seed=12).only.read
+    counted = control.counters - before
+    # Fast at the start, where the track buffer may hold the first part already.
+    assert done.bytes_per_s < 140e6
+    assert counted.read_bytes / counted.busy_ns * 1e9 > 80e6
+
+
+def test_the_write_cache_answers_at_once_until_the_guest_switches_it_off(
+    sata_guest: Session, control: HddControl
+) -> None:
+    cached_ns = write_ns(sata_guest)
+    kind = sata_guest.check(f"ls {sysfs(sata_guest, 'device/scsi_disk')}").strip()
+    knob = sysfs(sata_guest, f"device/scsi_disk/{kind}/cache_type")
+    sata_guest.write(knob, "write through")
+    try:
+        assert sata_guest.read(sysfs(sata_guest, "queue/write_cache")) == "write through"
+        assert write_ns(sata_guest) > 3 * cached_ns
+        assert control.cached_bytes == 0
+    finally:
+        sata_guest.write(knob, "write back")
+
+
+def test_a_flush_waits_for_the_platter(sata_guest: Session, control: HddControl) -> None:
+    before = control.counters
+    write_ns(sata_guest, fsync=1)
+    counted = control.counters - before
+    assert counted.flushes >= 49
+    assert counted.busy_ns / counted.flushes > 2e6
+    assert control.cached_bytes == 0
+
+
+def test_a_power_cut_loses_what_was_not_flushed_and_nothing_else(
+    sata_guest: Session, control: HddControl
+) -> None:
+    device, start = f"/dev/{sata_guest.device('hdd0')}", GIB // MIB
+    flushed, unflushed = f"{start + 64}m", f"{start + 128}m"
+    options: dict[str, str | int] = {"offset": flushed, "size": "16m", "io_size": "2m"}
+    end_fsync = {**options, "end_fsync": 1}
+    fio.run(sata_guest, fio.Job(device, "randwrite", "4k", options=end_fsync), seed=5)
+    assert control.cached_bytes == 0
+    # Slow enough that little is written out before the cut.
+    control.scale = 50.0
+    options["offset"] = unflushed
+    fio.run(sata_guest, fio.Job(device, "randwrite", "4k", options=options), seed=6)
+    lost_before = control.counters.lost_bytes
+    control.cut_power()
+    control.scale = 1.0
+    lost_bytes = control.counters.lost_bytes - lost_before
+    assert 0 < lost_bytes <= 2 * MIB
+    assert written_bytes(sata_guest, device, start + 64) == 2 * MIB
+    assert written_bytes(sata_guest, device, start + 128) == 2 * MIB - lost_bytes
+
+
+def written_bytes(guest: Session, device: str, start_mib: int) -> int:
+    """Blocks that are not zero, in 16 MiB of the disk itself."""
+    read = f"dd if={device} bs=1M iflag=direct status=none skip={start_mib} count=16"
+    return int(guest.check(f"{read} | python3 -c '{_COUNT_BLOCKS}'")) * 4096
+
+
+def test_a_volume_on_it_is_made_drained_and_left_clean(
+    sata_guest: Session, control: HddControl
+) -> None:
+    settings: dict[str, str | int] = {"writeback_delay": 0, "sequential_cutoff": 0}
+    with BcacheStack(sata_guest, settings=settings) as stack:
+        options = {"size": "256m", "io_size": "8m"}
+        fio.run(sata_guest, fio.Job(stack.device, "randwrite", "64k", options=options), seed=7)
+        before = control.counters
+        stack.drain()
+        assert stack.dirty_bytes() == 0
+        assert (control.counters - before).write_bytes > 0
