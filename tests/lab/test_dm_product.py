@@ -17,7 +17,7 @@ import pytest
 from tests.bench.dm_coexist import goes_on
 from tests.bench.faults import data_job, keep, load
 from tests.bench.gap_drain import Pieces, fill_job
-from tests.bench.product import Product
+from tests.bench.product import STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.dm_stack import DmCacheStack, DmWritecacheStack
 from tests.lab.session import Session
@@ -110,6 +110,22 @@ def test_the_daemon_survives_a_volume_that_is_deactivated(guest: Session) -> Non
         product.stop(signal.SIGTERM)
 
 
+@pytest.mark.full
+def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session) -> None:
+    guest.run(["rm", "-rf", STATE_DIR])
+    # Of a cache that is still being filled, whose counts show each load of a table.
+    with DmCacheStack(guest) as stack, Product(guest) as product, users(stack):
+        fio.run(guest, fill_job(stack.device, SMALL), seed=2)
+        holds_back(product, stack)
+        for settings in ("migration_threshold=4096", "migration_threshold=default"):
+            done = guest.run(f"lvchange --cachesettings {settings} {stack.lvm_name}", timeout_s=60)
+            assert done.rc == 0, done.stderr
+            goes_on(product, stack.lvm_name, settings)
+        holds_back(product, stack)
+        product.stop()
+        assert stack.threshold == 2048
+
+
 # ---- the shared volume; those that fill it come after those that clean it ------------------------
 def die(stack: DmCacheStack, when: Callable[[Product], None], mib: int = DATA_MIB) -> Product:
     """A daemon that is killed, under users, over data that can be checked."""
@@ -172,19 +188,6 @@ def test_restore_takes_a_cleaning_of_a_dead_daemon_back(
 
 def test_the_gate_is_shut_under_load_and_open_in_a_gap(stack: DmCacheStack) -> None:
     shut_then_open(stack)
-
-
-@pytest.mark.full
-def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session, stack: DmCacheStack) -> None:
-    with Product(guest) as product, users(stack):
-        fio.run(guest, fill_job(stack.device, SMALL), seed=2)
-        holds_back(product, stack)
-        for settings in ("migration_threshold=4096", "migration_threshold=default"):
-            done = guest.run(f"lvchange --cachesettings {settings} {stack.lvm_name}", timeout_s=60)
-            assert done.rc == 0, done.stderr
-            goes_on(product, stack.lvm_name, settings)
-        holds_back(product, stack)
-    assert stack.threshold == 2048
 
 
 @pytest.mark.full
