@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
 from ebbgate.errors import (
     AlreadyRunning,
@@ -37,24 +37,24 @@ CODES: Final = {
 class Place(Model):
     """A place in a text."""
 
-    file: Annotated[str, doc("Name of the file, or of the part of the request.")]
-    line: Annotated[int, doc("From 1.", "line")]
-    column: Annotated[int, doc("From 1.", "column")]
+    file: str = doc("Name of the file, or of the part of the request.")
+    line: int = doc("From 1.", "line")
+    column: int = doc("From 1.", "column")
 
 
 class ErrorBody(Model):
     """What went wrong and what to do next."""
 
-    code: Annotated[str, doc("A stable word, for programs.", example="not_found")]
-    message: Annotated[str, doc("What is wrong.")]
-    hint: Annotated[str | None, doc("The next step; null if there is none.")]
-    place: Annotated[Place | None, doc("The place in a text; null if unknown.")]
+    code: str = doc("A stable word, for programs.", example="not_found")
+    message: str = doc("What is wrong.")
+    hint: str | None = doc("The next step; null if there is none.")
+    place: Place | None = doc("The place in a text; null if unknown.")
 
 
 class Error(Model):
     """The shape of every answer with a status of 400 or more."""
 
-    error: Annotated[ErrorBody, doc("The error.")]
+    error: ErrorBody = doc("The error.")
 
 
 class ApiError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Self, dataclass_transform
 
 from pydantic import BaseModel, Field
 
@@ -13,6 +13,28 @@ _READ: Final = "model_validate" if hasattr(BaseModel, "model_validate") else "pa
 _BUILD: Final = "model_construct" if hasattr(BaseModel, "model_construct") else "construct"
 
 
+def doc(
+    text: str,
+    unit: str = "",
+    example: object = None,
+    bounds: Mapping[str, object] | None = None,
+    default: object = ...,
+) -> Any:
+    """Describe a field, which is required without a `default`. `unit`: of figures; `1` for a share
+    from 0 to 1.
+
+    `bounds`: shown only, in the words of JSON Schema; the code that takes the value checks them.
+    """
+    extra: dict[str, Any] = dict(bounds or {})
+    if unit:
+        extra["x-unit"] = unit
+        text += f" Unit: {unit}."
+    if example is not None:
+        extra["examples"] = [example]
+    return Field(default, description=text, json_schema_extra=extra)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(doc,))
 class Model(BaseModel):
     """An object of the API."""
 
@@ -27,22 +49,6 @@ class Model(BaseModel):
         """Build without validation, for long columns of figures that this program computed."""
         found: Self = getattr(cls, _BUILD)(**values)
         return found
-
-
-def doc(
-    text: str, unit: str = "", example: object = None, bounds: Mapping[str, object] | None = None
-) -> Any:
-    """Describe a required field. `unit`: of figures; `1` for a share from 0 to 1.
-
-    `bounds`: shown only, in the words of JSON Schema; the code that takes the value checks them.
-    """
-    extra: dict[str, Any] = dict(bounds or {})
-    if unit:
-        extra["x-unit"] = unit
-        text += f" Unit: {unit}."
-    if example is not None:
-        extra["examples"] = [example]
-    return Field(..., description=text, json_schema_extra=extra)
 
 
 def to_json(value: Any) -> bytes:

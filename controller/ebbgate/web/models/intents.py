@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import StrictStr
 
@@ -27,50 +27,44 @@ def _args() -> str:
 class Intent(Model):
     """A request of a person, and its outcome."""
 
-    id: Annotated[int, doc("Its number.")]
-    kind: Annotated[str, doc("What was requested.", example="mode")]
-    volume: Annotated[str | None, doc("The volume; null for all or none.")]
-    args: Annotated[dict[str, Any], doc("Its arguments; long texts are shortened.")]
-    who: Annotated[
-        str, doc("Who requested it: a user of the machine, and the name given on the page.")
-    ]
-    at_unix_s: Annotated[float, doc("When.", "s since 1970")]
-    resolved_unix_s: Annotated[
-        float | None, doc("When the outcome was known; null if it is not yet.", "s since 1970")
-    ]
-    ok: Annotated[bool | None, doc("Whether it was carried out; null if not yet known.")]
-    outcome: Annotated[str | None, doc("The outcome in a sentence; null if not yet known.")]
+    id: int = doc("Its number.")
+    kind: str = doc("What was requested.", example="mode")
+    volume: str | None = doc("The volume; null for all or none.")
+    args: dict[str, Any] = doc("Its arguments; long texts are shortened.")
+    who: str = doc("Who requested it: a user of the machine, and the name given on the page.")
+    at_unix_s: float = doc("When.", "s since 1970")
+    resolved_unix_s: float | None = doc(
+        "When the outcome was known; null if it is not yet.", "s since 1970"
+    )
+    ok: bool | None = doc("Whether it was carried out; null if not yet known.")
+    outcome: str | None = doc("The outcome in a sentence; null if not yet known.")
 
 
 class IntentList(Model):
     """Requests, newest first."""
 
-    intents: Annotated[list[Intent], doc("Newest first.")]
+    intents: list[Intent] = doc("Newest first.")
 
 
 class NewIntent(Model, extra="forbid"):
     """A request to the daemon, which carries it out within a second or two."""
 
-    kind: Annotated[IntentKind, doc("What is requested.", example="mode")]
-    volume: Annotated[
-        StrictStr | None,
-        doc(
-            "The volume; null for all, where that makes sense.",
-            bounds={"maxLength": NAME_LENGTH_MAX},
-        ),
-    ] = None
-    args: Annotated[
-        # pydantic 1 would take a list of pairs for a dict; intent_service.py checks it.
-        Any,
-        doc(
-            f"The arguments, by kind. {_args()}",
-            example={"mode": "enforce"},
-            bounds={"type": "object", "additionalProperties": True},
-        ),
-    ] = {}  # noqa: RUF012 - pydantic copies it
+    kind: IntentKind = doc("What is requested.", example="mode")
+    volume: StrictStr | None = doc(
+        "The volume; null for all, where that makes sense.",
+        bounds={"maxLength": NAME_LENGTH_MAX},
+        default=None,
+    )
+    # pydantic 1 would take a list of pairs for a dict; intent_service.py checks it.
+    args: Any = doc(
+        f"The arguments, by kind. {_args()}",
+        example={"mode": "enforce"},
+        bounds={"type": "object", "additionalProperties": True},
+        default={},
+    )
 
 
 class TokenCheck(Model):
     """The answer to a valid token."""
 
-    ok: Annotated[bool, doc("Always true; an invalid token is an error.")]
+    ok: bool = doc("Always true; an invalid token is an error.")
