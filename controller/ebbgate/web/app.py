@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from ebbgate import __version__
 from ebbgate.config.settings import Config
@@ -32,7 +33,7 @@ from ebbgate.web.routes.intents import routes_intents
 from ebbgate.web.routes.live import routes_events, routes_live
 from ebbgate.web.routes.metrics import routes_metrics
 from ebbgate.web.routes.policies import routes_policies
-from ebbgate.web.security import Guard, Receive, Scope, Send
+from ebbgate.web.security import Guard
 from ebbgate.web.snapshot import Databases
 
 PREFIX = "/api/v1"
@@ -67,8 +68,14 @@ class Api:
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
+            exception_handlers={
+                ApiError: responses.on_known,
+                EbbgateError: responses.on_known,
+                HTTPException: self._on_http,
+                RequestValidationError: responses.on_validation,
+                Exception: responses.on_bug,
+            },
         )
-        self._add_errors()
         self._add_routes()
         self._guarded = Guard(self.app, config.web)
 
@@ -95,25 +102,18 @@ class Api:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self.broadcaster.publish, events)
 
-    def _add_errors(self) -> None:
-        self.app.add_exception_handler(ApiError, responses.on_api_error)
-        self.app.add_exception_handler(EbbgateError, responses.on_ours)
-        self.app.add_exception_handler(HTTPException, self._on_http)
-        self.app.add_exception_handler(RequestValidationError, responses.on_validation)
-        self.app.add_exception_handler(Exception, responses.on_bug)
-
     def _add_routes(self) -> None:
-        self.app.include_router(routes_live(self.databases), prefix=PREFIX)
-        self.app.include_router(routes_history(self.databases), prefix=PREFIX)
-        self.app.include_router(routes_decisions(self.databases), prefix=PREFIX)
-        self.app.include_router(routes_intents(self.databases), prefix=PREFIX)
-        self.app.include_router(routes_policies(self.databases), prefix=PREFIX)
-        self.app.include_router(
-            routes_doctor(self.databases, self._sysfs, self._proc), prefix=PREFIX
-        )
+        for router in (
+            routes_live(self.databases),
+            routes_history(self.databases),
+            routes_decisions(self.databases),
+            routes_intents(self.databases),
+            routes_policies(self.databases),
+            routes_doctor(self.databases, self._sysfs, self._proc),
+            routes_events(self.databases, self.broadcaster, self.poller),
+        ):
+            self.app.include_router(router, prefix=PREFIX)
         self.app.include_router(routes_metrics(self.databases))
-        streams = routes_events(self.databases, self.broadcaster, self.poller)
-        self.app.include_router(streams, prefix=PREFIX)
         self.app.get(f"{PREFIX}/openapi.json", include_in_schema=False)(self._openapi)
         _add_pages(self.app, self.config.web.ui_dir)
 

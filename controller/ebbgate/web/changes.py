@@ -158,9 +158,8 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
 
 def intent(row: IntentRow) -> Intent:
     """Return a request as the API shows it."""
-    resolved_ns = row.resolved_unix_ns
     times = {
         "at_unix_s": row.at_unix_ns / NS_PER_S,
-        "resolved_unix_s": None if resolved_ns is None else resolved_ns / NS_PER_S,
+        "resolved_unix_s": convert.seconds(row.resolved_unix_ns),
     }
     return Intent.read({**asdict(row), **times})

@@ -23,7 +23,7 @@ from ebbgate.units import NS_PER_S
 from ebbgate.web.models import live as models
 from ebbgate.web.models.base import Model
 from ebbgate.web.models.history import Action, DecidedGate, Decision, ExplainedDecision
-from ebbgate.web.models.live import Availability, DaemonHealth, Health, Proposal, Volume
+from ebbgate.web.models.live import Availability, DaemonHealth, Health, Volume
 
 M = TypeVar("M", bound=Model)
 Document = Mapping[str, Any]
@@ -89,11 +89,11 @@ def health(
             version=status.version,
             at_unix_s=daemon.at_unix_ns / NS_PER_S if daemon else None,
             age_s=None if age_ns is None else max(0.0, age_ns / NS_PER_S),
-            started_unix_s=_seconds(status.started_unix_ns),
-            tick_s=_seconds(status.tick_ns),
+            started_unix_s=seconds(status.started_unix_ns),
+            tick_s=seconds(status.tick_ns),
             probe=_part(models.ProbeStatus, asdict(status.probe)),
             policies=_part(models.PolicyStatus, asdict(status.policies)),
-            errors=_errors(status, alive, fresh, _seconds(age_ns)),
+            errors=_errors(status, alive, fresh, seconds(age_ns)),
         ),
         history=history,
         intents=intents,
@@ -128,7 +128,7 @@ def action(row: Document) -> Action:
     shown = {
         "at_unix_s": row["at_unix_ns"] / NS_PER_S,
         "is_gate": row["strategy"] != OVERRIDE and _is_gate(row["knob"]),
-        "latency_s": _seconds(row["latency_ns"]),
+        "latency_s": seconds(row["latency_ns"]),
     }
     return Action.read({**row, **shown})
 
@@ -141,25 +141,20 @@ def _is_gate(knob: str) -> bool:
 
 def decision(row: Document, actions: Iterable[Document]) -> Decision:
     """Return a decision without its explanation."""
-    return Decision(**_decided(row, actions))
+    return Decision.read(_decided(row, actions))
 
 
 def explained(row: Document, actions: Iterable[Document]) -> ExplainedDecision:
     """Return a decision with all comparisons."""
-    proposals = [Proposal.read(each) for each in row["proposals"]]
-    return ExplainedDecision(**_decided(row, actions), proposals=proposals)
+    return ExplainedDecision.read(_decided(row, actions))
 
 
 def _decided(row: Document, actions: Iterable[Document]) -> dict[str, Any]:
     return {
-        "id": row["id"],
+        **row,
         "at_unix_s": row["at_unix_ns"] / NS_PER_S,
-        "volume": row["volume"],
         "acted": bool(row["acted"]),
         "gate": _part(DecidedGate, row["gate"]),
-        "gate_strategy": row["gate_strategy"],
-        "sequential_cutoff_bytes": row["sequential_cutoff_bytes"],
-        "cutoff_strategy": row["cutoff_strategy"],
         "reason": reason(row["proposals"]),
         "actions": [action(each) for each in actions],
     }
@@ -180,5 +175,6 @@ def _part(cls: type[M], document: object) -> M | None:
         return None
 
 
-def _seconds(duration_ns: float | None) -> float | None:
+def seconds(duration_ns: float | None) -> float | None:
+    """Return a time or a duration in seconds; None if it is unknown."""
     return None if duration_ns is None else duration_ns / NS_PER_S

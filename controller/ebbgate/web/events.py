@@ -16,10 +16,11 @@ from threading import Lock, Thread
 from typing import Final
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from ebbgate.web import changes
 from ebbgate.web.changes import NEWS_MAX, RESET, Cursor, Event, after, encode, is_news, parse
-from ebbgate.web.security import ABORT, Receive, Scope, Send
+from ebbgate.web.security import ABORT
 from ebbgate.web.snapshot import Databases, Snapshot
 
 _LOG = logging.getLogger(__name__)

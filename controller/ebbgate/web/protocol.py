@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import h11
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ebbgate.web.connections import (
@@ -29,7 +30,7 @@ from ebbgate.web.connections import (
 from ebbgate.web.errors import ApiError
 from ebbgate.web.peer import loopback_uid
 from ebbgate.web.responses import refusal
-from ebbgate.web.security import ABORT, CLIENT, HEADERS, Receive, Scope, Send
+from ebbgate.web.security import ABORT, CLIENT, HEADERS
 
 _TOO_MANY: Final = ApiError(
     503, "too many open connections", "close some, or try again in a moment", retry_after_s=10
@@ -171,8 +172,7 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
     # ---- answers without the application ---------------------------------------------------------
     def _answer_and_close(self, error: ApiError) -> None:
         answer: Response = refusal(error)
-        for name, value in {**HEADERS, "connection": "close"}.items():
-            answer.headers[name] = value
+        answer.headers.update({**HEADERS, "connection": "close"})
         status, reason = answer.status_code, HTTPStatus(answer.status_code).phrase.encode()
         response = h11.Response(status_code=status, headers=answer.raw_headers, reason=reason)
         for event in (response, h11.Data(data=answer.body), h11.EndOfMessage()):

@@ -38,16 +38,10 @@ def refusal(error: ApiError) -> Response:
     return answer
 
 
-async def on_api_error(_: Request, error: Exception) -> Response:
-    """Handle an error of this API."""
-    assert isinstance(error, ApiError)
-    return refusal(error)
-
-
-async def on_ours(_: Request, error: Exception) -> Response:
-    """Handle an error of a lower module."""
-    assert isinstance(error, EbbgateError)
-    return refusal(api_error(error))
+async def on_known(_: Request, error: Exception) -> Response:
+    """Handle an error of this API or of a lower module."""
+    assert isinstance(error, ApiError | EbbgateError)
+    return refusal(error if isinstance(error, ApiError) else api_error(error))
 
 
 async def on_http(request: Request, error: Exception) -> Response:
@@ -61,8 +55,7 @@ async def on_http(request: Request, error: Exception) -> Response:
     }
     message, hint = texts.get(status, (str(error.detail), ""))
     answer = refusal(ApiError(status, message, hint))
-    for name, value in (error.headers or {}).items():
-        answer.headers[name] = value
+    answer.headers.update(error.headers or {})
     return answer
 
 

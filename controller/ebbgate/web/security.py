@@ -13,23 +13,18 @@ import ipaddress
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ebbgate.config.web_settings import WebSettings, bearer, is_token
 from ebbgate.errors import EbbgateError
 from ebbgate.web.errors import ApiError, api_error
 from ebbgate.web.responses import refusal
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _LOG = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 256 * 1024
@@ -67,7 +62,7 @@ QUESTIONS: Final = frozenset({"/api/v1/policies/check", "/api/v1/policies/dry-ru
 class Guard:
     """The application behind its checks."""
 
-    def __init__(self, app: App, settings: WebSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
         self._app = app
         self._settings = settings
         self._wrong_tokens = 0
@@ -233,8 +228,7 @@ def _with_headers(send: Send) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
+            headers.update(HEADERS)
             # An answer holds for a moment only; static files set their own header.
             headers.setdefault("cache-control", NO_STORE)
             if message["status"] == 401:  # noqa: PLR2004 - a status is its own name

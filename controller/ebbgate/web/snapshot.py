@@ -10,10 +10,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -164,13 +163,13 @@ class Databases:
 
     @contextmanager
     def history(self) -> Iterator[WebHistory]:
-        """Raises EbbgateError."""
-        with _unavailable(self.config.history_path):
-            opened = WebHistory.open(self.config.history_path)
-            try:
+        """Raises EbbgateError, also for an error of SQLite."""
+        path = self.config.history_path
+        try:
+            with closing(WebHistory.open(path)) as opened:
                 yield opened
-            finally:
-                opened.close()
+        except sqlite3.Error as error:
+            raise Unavailable(f"{path.name} cannot be read now: {error}", "try again") from error
 
     def files(self) -> HistoryFiles | None:
         """Return what the history takes on the disk; None if there is none, or it is unknown."""
@@ -218,12 +217,3 @@ class Databases:
         found = history.hit_ratio(volume, now_ns - convert.HIT_WINDOW_NS, now_ns)
         self._hits[volume] = (now_ns, found)
         return found
-
-
-@contextmanager
-def _unavailable(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite into Unavailable, with the next step."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise Unavailable(f"{path.name} cannot be read now: {error}", "try again") from error

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ebbgate.store.rollup import BYTES, IOS, P50, P99, SECOND_NS, Row, bucket_ns
 from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
+from ebbgate.web.convert import seconds
 from ebbgate.web.models.history import Columns, PathColumns, Samples
 
 _COLUMNS: Final = tuple(Columns.__annotations__)
@@ -105,13 +106,9 @@ def _path(rows: Sequence[Row | None], name: str) -> PathColumns:
     return PathColumns.unchecked(
         ios=[None if each is None else each[IOS] for each in figures],
         bytes=[None if each is None else each[BYTES] for each in figures],
-        p50_s=[None if each is None else _seconds(each[P50]) for each in figures],
-        p99_s=[None if each is None else _seconds(each[P99]) for each in figures],
+        p50_s=[None if each is None else seconds(each[P50]) for each in figures],
+        p99_s=[None if each is None else seconds(each[P99]) for each in figures],
     )
-
-
-def _seconds(duration_ns: float | None) -> float | None:
-    return None if duration_ns is None else duration_ns / NS_PER_S
 
 
 def _finite(value: float | None) -> float | None:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from starlette.types import Scope
 
 from ebbgate.web import security
-from ebbgate.web.security import BODY_BYTES_MAX, CSP, Scope, host_allowed, host_name, same_origin
+from ebbgate.web.security import BODY_BYTES_MAX, CSP, host_allowed, host_name, same_origin
 from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, WebHarness
 
 REQUEST = b'{"kind": "restore"}'

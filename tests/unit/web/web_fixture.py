@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import fastjsonschema  # type: ignore[import-untyped]
+from starlette.types import Message
 
 from ebbgate.config.settings import Config
 from ebbgate.config.web_settings import WebSettings
 from ebbgate.store.db import Store
 from ebbgate.web.app import Api
-from ebbgate.web.security import Message
 from tests.control_harness import AcceptedRequests, Decide, answering
 from tests.fake_sysfs import fake_bcache
 from tests.house_rules import REPO

@@ -20,6 +20,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
 
+from ebbgate.units import NS_PER_S
+
 _LABEL_MAX: Final = 128
 """Characters of a label's value; no name of a volume or a rule is longer."""
 _COUNT_MAX: Final = 1 << 63
@@ -50,7 +52,7 @@ class Family:
 
 COUNTER, GAUGE, HISTOGRAM = Type.COUNTER, Type.GAUGE, Type.HISTOGRAM
 
-_OF_ALL: Final = (
+FAMILIES: Final = (
     Family("ebbgate_up", GAUGE, "1: the daemon runs; 0: nothing is tuned, and only ages and sizes"
            " of files are shown."),
     Family("ebbgate_build", Type.INFO, "The version that serves this page."),
@@ -70,8 +72,7 @@ _OF_ALL: Final = (
            " (history_size).", "bytes"),
     Family("ebbgate_policy_problems", GAUGE, "Errors in policy files; `ebbgate status` names"
            " them."),
-)  # fmt: skip
-_OF_A_VOLUME: Final = (
+    # Of a volume:
     Family("ebbgate_volume", Type.INFO, "Kind, title and policy of a volume."),
     Family("ebbgate_mode", Type.STATESET, "Mode of the volume."),
     Family("ebbgate_volume_state", Type.STATESET, "State that the cache driver reports; `other`"
@@ -120,7 +121,6 @@ _OF_A_VOLUME: Final = (
     Family("ebbgate_counting_since_timestamp_seconds", GAUGE, "When the counters of the volume"
            " began, Unix time.", "seconds"),
 )  # fmt: skip
-FAMILIES: Final = (*_OF_ALL, *_OF_A_VOLUME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +152,12 @@ class Page(Collector):
         if known is not None:
             suffix = {Type.COUNTER: "_total", Type.INFO: "_info"}
             self._put(name, suffix.get(Type(self._metrics[name].type), ""), labels, known)
+
+    def add_ns(self, name: str, labels: Labels, value_ns: object) -> None:
+        """Add a sample in seconds if the time or duration is a number."""
+        known_ns = number(value_ns)
+        if known_ns is not None:
+            self.add(name, labels, known_ns / NS_PER_S)
 
     def add_states(self, name: str, labels: Labels, states: Iterable[str], state: str) -> None:
         """Add a sample for each possible state; that of the current one is 1."""

@@ -17,7 +17,7 @@ from ebbgate import __version__
 from ebbgate.model.status import DaemonStatus
 from ebbgate.store.queries import Statuses, TimedStatus
 from ebbgate.units import NS_PER_S
-from ebbgate.web.metrics.families import Page, number
+from ebbgate.web.metrics.families import Page
 from ebbgate.web.metrics.volume import add_totals, add_volume
 
 _S = TypeVar("_S")
@@ -64,7 +64,7 @@ def render(
     for name, found in sorted(live.volumes.items()):
         # After a clock was set back a document may come from the future.
         age_ns = max(0, now_unix_ns - found.at_unix_ns)
-        page.add("ebbgate_sample_age_seconds", {"volume": name}, age_ns / NS_PER_S)
+        page.add_ns("ebbgate_sample_age_seconds", {"volume": name}, age_ns)
         if shown(found):
             add_volume(page, name, found.status)
             add_totals(page, name, found.status.totals)
@@ -72,9 +72,7 @@ def render(
 
 
 def _add_daemon(page: Page, status: DaemonStatus) -> None:
-    started_ns = number(status.started_unix_ns)
-    if started_ns is not None:
-        page.add("ebbgate_start_time_seconds", {}, started_ns / NS_PER_S)
+    page.add_ns("ebbgate_start_time_seconds", {}, status.started_unix_ns)
     state = (status.probe.state or "").partition(":")[0]
     if state in _PROBE_STATES:
         labels = {"probe": status.probe.kind or ""}

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from ebbgate.knobs.values import metric_value
@@ -47,8 +48,7 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
     page.add("ebbgate_volume", {**volume, **about}, 1)
     for metric, key in _LEVELS.items():
         page.add(metric, volume, getattr(status, key))
-    if status.wait_ns is not None:
-        page.add("ebbgate_idle_wait_seconds", volume, status.wait_ns / NS_PER_S)
+    page.add_ns("ebbgate_idle_wait_seconds", volume, status.wait_ns)
     _add_states(page, volume, status)
     for knob, about_knob in sorted(status.knobs.items()):
         found = metric_value(knob, about_knob.value)
@@ -99,11 +99,11 @@ def add_totals(page: Page, name: str, totals: VolumeTotals) -> None:
     for reason, bypass in sorted((totals.bypass or {}).items()):
         page.add("ebbgate_bypass_bytes", {**volume, "reason": reason}, bypass.bytes)
     for op, counts in sorted((totals.run_bytes or {}).items()):
-        runs = Buckets(_RUN_EDGES_BYTES, list(_merged(counts, _RUN_BUCKETS)), None)
+        runs = Buckets(_RUN_EDGES_BYTES, _merged(counts, _RUN_BUCKETS), None)
         page.add_histogram("ebbgate_seq_run_bytes", {**volume, "op": op}, runs)
     sum_ns = number(totals.gap_sum_ns)
     if sum_ns is not None:
-        gaps = list(_merged(totals.gap_counts or (), _GAP_BUCKETS))
+        gaps = _merged(totals.gap_counts or (), _GAP_BUCKETS)
         buckets = Buckets(_GAP_EDGES_S, gaps, sum_ns / NS_PER_S)
         page.add_histogram("ebbgate_idle_gap_seconds", volume, buckets)
     if totals.destage is not None:
@@ -117,7 +117,7 @@ def _add_flow(page: Page, labels: Labels, flow: TimedFlowTotals) -> None:
     page.add("ebbgate_io_bytes", labels, flow.bytes)
     total_ns = number(flow.latency_sum_ns)
     if total_ns is not None:
-        counts = list(_merged(flow.latency_counts, _IO_BUCKETS))
+        counts = _merged(flow.latency_counts, _IO_BUCKETS)
         buckets = Buckets(_IO_EDGES_S, counts, total_ns / NS_PER_S)
         page.add_histogram("ebbgate_io_seconds", labels, buckets)
 
@@ -130,15 +130,10 @@ def _add_own(page: Page, volume: Labels, totals: VolumeTotals) -> None:
     page.add("ebbgate_decisions", volume, totals.decisions)
     for setting, rollbacks in sorted(totals.rollbacks.items()):
         page.add("ebbgate_rollbacks", {**volume, "setting": setting}, rollbacks)
-    since_ns = number(totals.since_unix_ns)
-    if since_ns is not None:
-        page.add("ebbgate_counting_since_timestamp_seconds", volume, since_ns / NS_PER_S)
+    page.add_ns("ebbgate_counting_since_timestamp_seconds", volume, totals.since_unix_ns)
 
 
-def _merged(counts: Sequence[int], buckets: Iterable[int]) -> Iterator[int]:
+def _merged(counts: Sequence[int], buckets: Sequence[int]) -> list[int]:
     """Return the counts up to and including each of these buckets, then those after the last."""
-    begin = 0
-    for bucket in buckets:
-        yield sum(counts[begin : bucket + 1])
-        begin = bucket + 1
-    yield sum(counts[begin:])
+    ends = [bucket + 1 for bucket in buckets]
+    return [sum(counts[begin:end]) for begin, end in pairwise([0, *ends, None])]

@@ -56,18 +56,26 @@ JSON_BODY: Final[Any] = Depends(_json_only)
 TOKEN: Final[Any] = Security(
     HTTPBearer(auto_error=False, scheme_name="token", description="The token of this machine.")
 )
+
+
+def most_results(default: int, most: int = 1000) -> Any:
+    """Declare the parameter of how many results are wanted."""
+    return Query(default, ge=1, le=most, description="Largest number of results.")
+
+
+def _time(description: str) -> Any:
+    text = f"{description} Unit: s since 1970."
+    return Query(None, ge=-_LATEST_S, le=_LATEST_S, description=text)
+
+
 NUMBER_MAX: Final = (1 << 53) - 1
 """Larger ones are no exact numbers in a browser."""
 VOLUME: Final[Any] = Path(
     ..., description="The name of a volume, as in /api/v1/volumes.", max_length=128
 )
+BEFORE: Final[Any] = Query(
+    None, ge=1, le=NUMBER_MAX, description="Only those with a smaller number."
+)
 NUMBER: Final[Any] = Path(..., description="Its number.", ge=1, le=NUMBER_MAX)
-SINCE: Final[Any] = Query(
-    None, ge=-_LATEST_S, le=_LATEST_S, description="From this time on. Unit: s since 1970."
-)
-UNTIL: Final[Any] = Query(
-    None,
-    ge=-_LATEST_S,
-    le=_LATEST_S,
-    description="Up to this time; now, if left out. Unit: s since 1970.",
-)
+SINCE: Final = _time("From this time on.")
+UNTIL: Final = _time("Up to this time; now, if left out.")

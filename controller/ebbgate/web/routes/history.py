@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from ebbgate.model.records import Direction
-from ebbgate.store.queries_latency import LatencyGrid
 from ebbgate.store.queries_web import DecisionFilter, WebHistory
 from ebbgate.store.rollup import SECOND_NS
 from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
@@ -18,37 +18,38 @@ from ebbgate.web.errors import ApiError
 from ebbgate.web.models.history import Actions, Decisions, ExplainedDecision, Latency, Samples
 from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import (
+    BEFORE,
     NUMBER,
-    NUMBER_MAX,
     SINCE,
     UNTIL,
     VOLUME,
+    most_results,
     refusals,
     stretch_ns,
 )
 from ebbgate.web.snapshot import Databases
 from ebbgate.web.time_series import Grid
 
-_POINTS_MAX: Final = 5000
 _DAY_S: Final = 86_400.0
-_POINTS: Final[Any] = Query(
-    600, ge=1, le=_POINTS_MAX, description="Largest number of points. Unit: points."
-)
-_CELLS: Final[Any] = Query(
-    300, ge=1, le=2000, description="Largest number of points. Unit: points."
-)
+
+
+def _points(default: int, most: int) -> Any:
+    return Query(default, ge=1, le=most, description="Largest number of points. Unit: points.")
+
+
+def _only_of(what: str) -> Any:
+    return Query(None, max_length=128, description=f"Only of this {what}.")
+
+
+_POINTS: Final = _points(600, 5000)
+_CELLS: Final = _points(300, 2000)
 _OP: Final[Any] = Query("read", description="Reads or writes.")
-_WRITES: Final[Any] = Query(500, ge=1, le=5000, description="Largest number of results.")
-_LIMIT: Final[Any] = Query(100, ge=1, le=1000, description="Largest number of results.")
-_BEFORE: Final[Any] = Query(
-    None, ge=1, le=NUMBER_MAX, description="Only those with a smaller number."
-)
-_OF_VOLUME: Final[Any] = Query(None, max_length=128, description="Only of this volume.")
-_OF_KNOB: Final[Any] = Query(None, max_length=128, description="Only of this knob.")
-_OF_STRATEGY: Final[Any] = Query(None, max_length=128, description="Only of this strategy.")
-_OF_OUTCOME: Final[Any] = Query(
-    None, max_length=128, description="Only of this outcome of a write."
-)
+_WRITES: Final = most_results(500, 5000)
+_LIMIT: Final = most_results(100)
+_OF_VOLUME: Final = _only_of("volume")
+_OF_KNOB: Final = _only_of("knob")
+_OF_STRATEGY: Final = _only_of("strategy")
+_OF_OUTCOME: Final = _only_of("outcome of a write")
 
 
 def routes_history(databases: Databases) -> APIRouter:
@@ -87,7 +88,7 @@ def routes_history(databases: Databases) -> APIRouter:
         with databases.history() as history:
             need_volume(history, volume)
             found = history.latency_grid(volume, Direction(op), *stretch, points)
-        return reply(_latency(volume, op, found))
+        return reply(Latency.unchecked(volume=volume, op=op, **asdict(found)))
 
     @router.get("/volumes/{volume}/actions", summary="Knob writes", response_model=Actions)
     def actions(
@@ -120,7 +121,7 @@ def routes_decisions(databases: Databases) -> APIRouter:
         outcome: str | None = _OF_OUTCOME,
         since_unix_s: float | None = SINCE,
         until_unix_s: float | None = UNTIL,
-        before_id: int | None = _BEFORE,
+        before_id: int | None = BEFORE,
         limit: int = _LIMIT,
     ) -> Response:
         """All recorded decisions, newest first; `before_id` turns the page."""
@@ -156,17 +157,6 @@ def routes_decisions(databases: Databases) -> APIRouter:
         return reply(convert.explained(row, writes.get(number, ())))
 
     return router
-
-
-def _latency(volume: str, op: str, grid: LatencyGrid) -> Latency:
-    return Latency.unchecked(
-        volume=volume,
-        op=op,
-        span_s=grid.span_s,
-        at_unix_s=grid.at_unix_s,
-        edges_s=grid.edges_s,
-        counts=grid.counts,
-    )
 
 
 def need_volume(history: WebHistory, volume: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header
 from starlette.responses import Response
 
 from ebbgate.intents.protocol import LABEL_LENGTH_MAX
@@ -13,13 +13,18 @@ from ebbgate.web.errors import ApiError
 from ebbgate.web.intent_service import IntentService, label_of
 from ebbgate.web.models.intents import Intent, IntentList, NewIntent
 from ebbgate.web.responses import reply
-from ebbgate.web.routes.declare import JSON_BODY, NUMBER, NUMBER_MAX, TOKEN, refusals
+from ebbgate.web.routes.declare import (
+    BEFORE,
+    JSON_BODY,
+    NUMBER,
+    NUMBER_MAX,
+    TOKEN,
+    most_results,
+    refusals,
+)
 from ebbgate.web.snapshot import Databases
 
-_LIMIT: Final[Any] = Query(50, ge=1, le=1000, description="Largest number of results.")
-_BEFORE: Final[Any] = Query(
-    None, ge=1, le=NUMBER_MAX, description="Only those with a smaller number."
-)
+_LIMIT: Final = most_results(50)
 _WHO: Final[Any] = Header(
     "",
     alias="X-Ebbgate-Who",
@@ -36,7 +41,7 @@ def routes_intents(databases: Databases) -> APIRouter:
     @router.get(
         "/intents", summary="Requests", response_model=IntentList, responses=refusals(422, 503)
     )
-    def intents(limit: int = _LIMIT, before_id: int | None = _BEFORE) -> Response:
+    def intents(limit: int = _LIMIT, before_id: int | None = BEFORE) -> Response:
         """Requests and their outcomes, newest first."""
         before = NUMBER_MAX if before_id is None else before_id
         return reply(IntentList(intents=service.newest(limit, before)))
