@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hard disk like a user's, seen from the guest: SATA, reordering, a write cache that can be lost.
+"""A hard disk like a user's, seen from the guest: SATA, reordering, a write cache that can be lost;
+and ebbgate's knobs of such a disk.
 
 Times are the disk's own (`busy_ns`) wherever that is possible: what the guest adds depends on what
 else the host does.
@@ -7,10 +8,13 @@ else the host does.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
+from tests.bench import gap_drain
+from tests.bench.product import Product
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
@@ -21,6 +25,16 @@ from tests.lab.hdd_control import HddControl
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
 
+_POLICY = """
+version: 1
+name: shallow
+why: Let bfq hold write-back behind users.
+backing_scheduler: bfq
+strategies:
+  - idle_destage: {queue_depth: 4}
+  - stream_bypass
+"""
+_POLICIES = "/etc/ebbgate/policies.d"
 _COUNT_BLOCKS = """
 import sys
 pipe = sys.stdin.buffer
@@ -168,3 +182,29 @@ def test_a_volume_on_it_is_made_drained_and_left_clean(
         stack.drain()
         assert stack.dirty_bytes() == 0
         assert (control.counters - before).write_bytes > 0
+
+
+def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
+    sata_guest: Session, control: HddControl
+) -> None:
+    depth, disk = sysfs(sata_guest, "device/queue_depth"), sata_guest.device("hdd0")
+    deep = sata_guest.read(depth)
+    sata_guest.check(f"mkdir -p {_POLICIES}")
+    sata_guest.put_file(f"{_POLICIES}/shallow.yaml", _POLICY)
+    pieces = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
+    with BcacheStack(sata_guest) as stack, Product(sata_guest) as product:
+        stack.expect_changed("writeback_rate")
+        product.wait_until(lambda: stack.knob("hdd:queue/scheduler") == "bfq", 30, "bfq")
+        assert sata_guest.read(depth) == deep
+        fio.run(sata_guest, gap_drain.fill_job(stack.device, pieces), seed=4)
+        product.wait_until(lambda: sata_guest.read(depth) == "4", 30, "a shallow queue")
+        assert stack.knob("writeback_percent") == "0"
+        assert "queue of the disks" in product.cli("explain", stack.volume)
+        product.wait_until(lambda: stack.dirty_bytes() == 0, 60, "all to be written back")
+        product.wait_until(lambda: sata_guest.read(depth) == deep, 30, "the deep queue")
+        fio.run(sata_guest, gap_drain.fill_job(stack.device, pieces), seed=5)
+        product.wait_until(lambda: sata_guest.read(depth) == "4", 30, "a shallow queue")
+        product.stop(signal.SIGKILL)
+        assert sata_guest.read(depth) == "4"
+        assert f"queue_depth:{disk}" in product.cli("restore")
+        assert (sata_guest.read(depth), stack.knob("hdd:queue/scheduler")) == (deep, "mq-deadline")
