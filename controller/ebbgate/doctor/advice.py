@@ -40,12 +40,19 @@ disk, and the cache mode decides what a dead SSD costs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
-from ebbgate.doctor.advice_folklore import BCACHE_RULES, congested, detector_off, mq_settings
-from ebbgate.doctor.model import KNOB_CHANGES, Advice, DiskKind, Facts, Weight, write_command
+from ebbgate.doctor.advice_folklore import (
+    BCACHE_RULES,
+    congested,
+    detector_off,
+    knob_advice,
+)
+from ebbgate.doctor.evidence import Evidence
+from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight, write_command
 from ebbgate.model.volume import Kind
 
 # Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).
@@ -102,20 +109,17 @@ def _inconsistent(facts: Facts) -> Iterator[Advice]:
 
 
 def _full(facts: Facts) -> Iterator[Advice]:
-    in_use, name = facts.state.in_use_ratio, facts.volume.name
+    in_use = facts.state.in_use_ratio
     if facts.volume.kind is Kind.BCACHE and in_use is not None and in_use > IN_USE_MAX:
-        yield Advice(
+        advice = knob_advice(
+            facts,
             "EBB-204",
-            Weight.ADVICE,
-            name,
-            f"{name} has {in_use:.0%} of its cache in use. Above {IN_USE_MAX:.0%} the kernel caches"
+            f"has {in_use:.0%} of its cache in use. Above {IN_USE_MAX:.0%} the kernel caches"
             " nothing more until it has collected garbage.",
-            write_command(1, f"/sys/fs/bcache/{facts.volume.set_uuid}/internal/trigger_gc"),
-            lasts="It runs one garbage collection and changes no setting.",
-            evidence=f"{in_use:.0%} of the cache is in use",
-            effect="space with outdated data can be used again; writers may wait meanwhile",
-            change=KNOB_CHANGES["EBB-204"],
+            Evidence(f"{in_use:.0%} of the cache is in use", supports=True),
+            "space with outdated data can be used again; writers may wait meanwhile",
         )
+        yield replace(advice, lasts="It runs one garbage collection and changes no setting.")
 
 
 def _discard(facts: Facts) -> Iterator[Advice]:
@@ -170,5 +174,4 @@ RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     _io_errors,
     *BCACHE_RULES,
     *DM_RULES,
-    mq_settings,
 )

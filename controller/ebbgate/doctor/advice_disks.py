@@ -40,6 +40,23 @@ def depth_inside(device: Device) -> int | None:
     return device.nr_requests if device.scheduler == "none" else None
 
 
+def _disk_advice(
+    number: str, weight: Weight, disk: str, text: str, setting: tuple[str, str | int], effect: str
+) -> Advice:
+    """Return advice to give an attribute of a disk a value, for now and by a udev rule."""
+    attribute, value = setting
+    return Advice(
+        number,
+        weight,
+        disk,
+        text,
+        write_command(value, f"/sys/block/{disk}/{attribute}"),
+        lasts=LASTS_UDEV,
+        keep=udev_rule(disk, attribute, value),
+        effect=effect,
+    )
+
+
 def scheduler(facts: Facts) -> Iterator[Advice]:
     """EBB-101: a rotating disk without an I/O scheduler."""
     for device in facts.disks:
@@ -47,7 +64,6 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
             continue
         kind, disk = facts.kind(device.name), facts.disk(device.name)
         better = next((name for name in ("mq-deadline", "bfq") if name in device.schedulers), "")
-        missing = "" if better else " The kernel offers none here: load mq-deadline or bfq first."
         text = (
             f"{disk} has no I/O scheduler, so requests of users wait behind all dirty data that is"
             " being written back."
@@ -58,18 +74,13 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
                 " scheduler in front of it may gain nothing. With a single disk it helps: try and"
                 " compare."
             )
-        yield Advice(
-            "EBB-101",
-            Weight.NOTE if kind in _SEVERAL else Weight.ADVICE,
-            disk,
-            text + missing,
-            write_command(better, f"/sys/block/{disk}/queue/scheduler") if better else "",
-            lasts=LASTS_UDEV if better else "",
-            keep=udev_rule(disk, "queue/scheduler", better) if better else "",
-            effect="the first request after a gap waits about half as long (measured on one disk)"
-            if better
-            else "",
-        )
+        weight = Weight.NOTE if kind in _SEVERAL else Weight.ADVICE
+        if not better:
+            text += " The kernel offers none here: load mq-deadline or bfq first."
+            yield Advice("EBB-101", weight, disk, text)
+            continue
+        effect = "the first request after a gap waits about half as long (measured on one disk)"
+        yield _disk_advice("EBB-101", weight, disk, text, ("queue/scheduler", better), effect)
 
 
 def rotational(facts: Facts) -> Iterator[Advice]:
@@ -91,16 +102,14 @@ def rotational(facts: Facts) -> Iterator[Advice]:
             DiskKind.VIRTUAL: "Virtual disks report this whatever is behind them",
             DiskKind.ARRAY: "RAID controllers and SANs may report this whatever is behind them",
         }.get(kind, "Controllers and virtual disks may report this whatever is behind them")
-        yield Advice(
+        yield _disk_advice(
             "EBB-102",
             Weight.NOTE,
             disk,
             f"{disk} reports that it does not rotate. {who}. Change it only if hard disks are"
             " behind it.",
-            write_command(1, f"/sys/block/{disk}/queue/rotational"),
-            lasts=LASTS_UDEV,
-            keep=udev_rule(disk, "queue/rotational", 1),
-            effect="the kernel and ebbgate treat it as hard disks",
+            ("queue/rotational", 1),
+            "the kernel and ebbgate treat it as hard disks",
         )
 
 
@@ -118,16 +127,14 @@ def depth(facts: Facts) -> Iterator[Advice]:
 
 
 def _depth_of_a_drive(disk: str, inside: int) -> Advice:
-    return Advice(
+    return _disk_advice(
         "EBB-103",
         Weight.ADVICE,
         disk,
         f"{disk} takes {inside} requests at once. The kernel cannot reorder requests inside a disk,"
         f" so requests of users wait behind all of them. {DEPTH_MAX} are enough for one disk.",
-        write_command(DEPTH_MAX, f"/sys/block/{disk}/device/queue_depth"),
-        lasts=LASTS_UDEV,
-        keep=udev_rule(disk, "device/queue_depth", DEPTH_MAX),
-        effect=f"a request of a user waits for at most {DEPTH_MAX} others",
+        ("device/queue_depth", DEPTH_MAX),
+        f"a request of a user waits for at most {DEPTH_MAX} others",
     )
 
 

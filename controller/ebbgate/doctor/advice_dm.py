@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from ebbgate.doctor import evidence
@@ -12,7 +13,13 @@ from ebbgate.doctor.model import LASTS_LVM, Advice, Change, Facts, Weight
 from ebbgate.knobs.catalog import THRESHOLD
 from ebbgate.model.dm import CLEANER, CacheStatus, DmHealth
 from ebbgate.model.volume import Kind
-from ebbgate.probes.dm_status import BadLine, table_mode, table_setting, table_threshold_sectors
+from ebbgate.probes.dm_status import (
+    BadLine,
+    old_settings,
+    table_mode,
+    table_setting,
+    table_threshold_sectors,
+)
 from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
 
 METADATA_RATIO_MAX: Final = 0.8
@@ -22,6 +29,9 @@ THRESHOLD_SECTORS_MAX: Final = 8192
 THRESHOLD_SECTORS_STOCK: Final = 2048
 # The lowest value that lvm2 sets, in blocks (lvmcache(7)).
 LVM_BLOCKS_MIN: Final = 8
+_LASTS_TABLE: Final = (
+    "Until the next boot or table reload. To keep it, put it into the table that you load."
+)
 
 
 def _status(facts: Facts) -> CacheStatus | None:
@@ -31,6 +41,14 @@ def _status(facts: Facts) -> CacheStatus | None:
 def _lvm(facts: Facts) -> str:
     """Return the name that LVM commands take; empty for a bare stack."""
     return facts.volume.mapping.lvm_name if facts.volume.mapping else ""
+
+
+def _by_lvm(facts: Facts, advice: Advice) -> Advice:
+    """Complete the LVM command with `sudo` and the volume; a bare stack gets no command."""
+    lvm = _lvm(facts)
+    if not lvm:
+        return replace(advice, command="", lasts="")
+    return replace(advice, command=f"sudo {advice.command} {lvm}")
 
 
 def _health(facts: Facts) -> Iterator[Advice]:
@@ -92,40 +110,38 @@ def _table_mode(facts: Facts) -> str | None:
 
 
 def _metadata(facts: Facts) -> Iterator[Advice]:
-    status, title = _status(facts), facts.volume.title
+    status = _status(facts)
     ratio = status.metadata_ratio if status else None
     if ratio is not None and ratio > METADATA_RATIO_MAX:
-        lvm = _lvm(facts)
-        yield Advice(
+        advice = Advice(
             "EBB-302",
             Weight.FAULT,
-            title,
-            f"The metadata of {title} is {ratio:.0%} full. Once it is full, the cache becomes"
-            " read-only. Detach the cache and set it up again with more metadata"
+            facts.volume.title,
+            f"The metadata of {facts.volume.title} is {ratio:.0%} full. Once it is full, the cache"
+            " becomes read-only. Detach the cache and set it up again with more metadata"
             " (lvm-scripts/README.md says how much); detaching first writes all dirty data back.",
-            f"sudo lvconvert --splitcache {lvm}" if lvm else "",
-            lasts="It survives reboots: the volume has no cache until you attach one."
-            if lvm
-            else "",
+            "lvconvert --splitcache",
+            lasts="It survives reboots: the volume has no cache until you attach one.",
             evidence=f"{ratio:.0%} of the metadata is in use",
             effect="the cache does not become read-only",
         )
+        yield _by_lvm(facts, advice)
 
 
 def _passthrough(facts: Facts) -> Iterator[Advice]:
     if facts.volume.kind is Kind.DM_CACHE and facts.state.cache_mode == "passthrough":
-        lvm, title = _lvm(facts), facts.volume.title
-        yield Advice(
+        advice = Advice(
             "EBB-303",
             Weight.ADVICE,
-            title,
-            f"{title} is in passthrough: all reads and writes go to the disk, and a write removes"
-            " its block from the cache. The mode is for a cache whose content may be out of date;"
-            " leave it if yours is not.",
-            f"sudo lvchange --cachemode writethrough {lvm}" if lvm else "",
-            lasts=LASTS_LVM if lvm else "",
+            facts.volume.title,
+            f"{facts.volume.title} is in passthrough: all reads and writes go to the disk, and a"
+            " write removes its block from the cache. The mode is for a cache whose content may be"
+            " out of date; leave it if yours is not.",
+            "lvchange --cachemode writethrough",
+            lasts=LASTS_LVM,
             effect="the cache serves reads again and keeps what is written",
         )
+        yield _by_lvm(facts, advice)
 
 
 def _reads(facts: Facts) -> Iterator[Advice]:
@@ -165,7 +181,7 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
         f"{title} may have {format_bytes(sectors_to_bytes(sectors))} of write-back under way when"
         f" users return; they wait for the part that the disk has already taken.{several}",
         _threshold_command(facts, better),
-        lasts=_threshold_lasts(facts),
+        lasts=LASTS_LVM if argv else _LASTS_TABLE,
         evidence=measured.text,
         effect=f"at most {format_bytes(sectors_to_bytes(better))} are under way at once",
         change=_threshold_change(facts, argv),
@@ -186,12 +202,6 @@ def _threshold_command(facts: Facts, sectors: int) -> str:
         name = facts.volume.mapping.dm_name
         argv = ("dmsetup", "message", name, "0", THRESHOLD, str(sectors))
     return shlex.join(("sudo", *argv)) if argv else ""
-
-
-def _threshold_lasts(facts: Facts) -> str:
-    if _lvm(facts):
-        return LASTS_LVM
-    return "Until the next boot or table reload. To keep it, put it into the table that you load."
 
 
 def _threshold_change(facts: Facts, argv: tuple[str, ...]) -> Change | None:
@@ -249,19 +259,39 @@ def _writecache(facts: Facts) -> Iterator[Advice]:
 def _cleaner(facts: Facts) -> Iterator[Advice]:
     status = _status(facts)
     if status is not None and status.policy == CLEANER:
-        lvm, title = _lvm(facts), facts.volume.title
-        yield Advice(
+        advice = Advice(
             "EBB-307",
             Weight.NOTE,
-            title,
-            f"{title} has the policy cleaner: it writes dirty data back and caches nothing new."
-            " After `ebbgate clean` the old policy is restored automatically.",
-            f"sudo lvchange --refresh {lvm}" if lvm else "",
-            lasts="It loads the table that LVM has, which is also what the next boot loads."
-            if lvm
-            else "",
+            facts.volume.title,
+            f"{facts.volume.title} has the policy cleaner: it writes dirty data back and caches"
+            " nothing new. After `ebbgate clean` the old policy is restored automatically.",
+            "lvchange --refresh",
+            lasts="It loads the table that LVM has, which is also what the next boot loads.",
             effect="what is read often is cached again",
         )
+        yield _by_lvm(facts, advice)
+
+
+def _mq_settings(facts: Facts) -> Iterator[Advice]:
+    """EBB-309: settings of the old policy mq."""
+    mapping = facts.volume.mapping
+    if facts.volume.kind is not Kind.DM_CACHE or mapping is None:
+        return
+    found = old_settings(mapping.params)
+    if found:
+        defaults = " ".join(f"{name}=default" for name in found)
+        advice = Advice(
+            "EBB-309",
+            Weight.NOTE,
+            facts.volume.title,
+            f"{facts.volume.title} has {', '.join(found)} in its table. These are settings of the"
+            " old policy mq, which the kernel accepts and ignores: they do not keep streams out of"
+            " the cache.",
+            f"lvchange --cachesettings '{defaults}'",
+            lasts=LASTS_LVM,
+            effect="none on the speed; the table then shows only what has an effect",
+        )
+        yield _by_lvm(facts, advice)
 
 
 DM_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
@@ -273,4 +303,5 @@ DM_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     _set_by_message,
     _writecache,
     _cleaner,
+    _mq_settings,
 )

@@ -14,21 +14,19 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ebbgate.doctor import evidence
+from ebbgate.doctor.evidence import Evidence
 from ebbgate.doctor.model import (
     CUTOFF_STOCK,
     KNOB_CHANGES,
     LASTS_KNOB,
-    LASTS_LVM,
     LASTS_SYSFS,
-    PERCENT_STOCK,
     Advice,
     Facts,
     Weight,
     write_command,
 )
 from ebbgate.knobs.catalog import BOUNDS, CONGESTED, CUTOFF, PERCENT, RATE_MINIMUM
-from ebbgate.model.volume import Kind
-from ebbgate.probes.dm_status import old_settings
+from ebbgate.knobs.places import knob_path
 from ebbgate.units import MIB, bytes_to_sectors, format_bytes, format_rate, sectors_to_bytes
 
 # From here on the target of write-back is near the level at which the kernel stops caching
@@ -41,8 +39,32 @@ _CLASSLESS: Final = ("none", "kyber")
 """Schedulers that ignore I/O classes."""
 
 
-def _knob_file(facts: Facts, knob: str) -> str:
-    return f"/sys/block/{facts.volume.name}/bcache/{knob}"
+def knob_advice(
+    facts: Facts,
+    number: str,
+    text: str,
+    measured: Evidence,
+    effect: str,
+    weight: Weight | None = None,
+) -> Advice:
+    """Return advice on knobs that `ebbgate apply` can set; the evidence decides its weight.
+
+    `text`: continues the volume's name. `weight`: instead of that of the evidence.
+    """
+    volume, change = facts.volume, KNOB_CHANGES[number]
+    value = change.knobs[0][1]
+    files = filter(None, (knob_path(volume, knob) for knob, _ in change.knobs))
+    return Advice(
+        number,
+        weight or measured.weight,
+        volume.name,
+        f"{volume.name} {text}",
+        write_command(value, *files),
+        lasts=LASTS_KNOB,
+        evidence=measured.text,
+        effect=effect,
+        change=change,
+    )
 
 
 def congested(facts: Facts) -> Iterator[Advice]:
@@ -52,20 +74,14 @@ def congested(facts: Facts) -> Iterator[Advice]:
         return
     guide = (read, write) != tuple(str(us) for us in CONGESTED_STOCK_US)
     raised = " Raising the thresholds, as guides do, only makes it rarer." if guide else ""
-    cache_set, name = f"/sys/fs/bcache/{facts.volume.set_uuid}", facts.volume.name
-    measured = evidence.congested(facts.status)
-    yield Advice(
+    yield knob_advice(
+        facts,
         "EBB-205",
-        measured.weight,
-        name,
-        f"{name} bypasses the cache after reads above {read} us or writes above {write} us on the"
+        f"bypasses the cache after reads above {read} us or writes above {write} us on the"
         " cache device: one slow moment sends requests to the disk. In enforce ebbgate turns this"
         f" off as soon as it happens.{raised}",
-        write_command(0, *(f"{cache_set}/{knob}" for knob in CONGESTED)),
-        lasts=LASTS_KNOB,
-        evidence=measured.text,
-        effect="no request goes to the disk because the cache device was slow for a moment",
-        change=KNOB_CHANGES["EBB-205"],
+        evidence.congested(facts.status),
+        "no request goes to the disk because the cache device was slow for a moment",
     )
 
 
@@ -73,24 +89,20 @@ def detector_off(facts: Facts) -> Iterator[Advice]:
     """EBB-206: sequential_cutoff 0."""
     if facts.set_by_hand(CUTOFF) != 0:
         return
-    name, measured = facts.volume.name, evidence.streams(facts.status, CUTOFF_STOCK)
+    measured = evidence.streams(facts.status, CUTOFF_STOCK)
     seen = {
         True: "",
         False: " Recently there were hardly any streams, so the setting matters little now.",
         None: " The share of streams in the load was not measured here yet.",
     }[measured.supports]
-    yield Advice(
+    yield knob_advice(
+        facts,
         "EBB-206",
-        measured.weight,
-        name,
-        f"{name} has sequential_cutoff 0, so streams (copies, backups) go through the cache and"
+        "has sequential_cutoff 0, so streams (copies, backups) go through the cache and"
         " take the space of random writes. Once too much of the cache is in use, writes wait for"
         f" the disk.{seen}",
-        write_command(CUTOFF_STOCK, _knob_file(facts, CUTOFF)),
-        lasts=LASTS_KNOB,
-        evidence=measured.text,
-        effect="streams leave space for random writes; in enforce streams that fit are cached",
-        change=KNOB_CHANGES["EBB-206"],
+        measured,
+        "streams leave space for random writes; in enforce streams that fit are cached",
     )
 
 
@@ -99,21 +111,16 @@ def percent_high(facts: Facts) -> Iterator[Advice]:
     percent = facts.set_by_hand(PERCENT)
     if percent is None or percent < PERCENT_HIGH:
         return
-    name, measured = facts.volume.name, evidence.level(facts.status, PERCENT_HIGH / 100)
-    yield Advice(
+    yield knob_advice(
+        facts,
         "EBB-209",
-        measured.weight,
-        name,
-        f"{name} has writeback_percent {percent}: up to that share of the cache the kernel writes"
+        f"has writeback_percent {percent}: up to that share of the cache the kernel writes"
         " dirty data back slowly. From 40% of the cache in use on, it no longer caches"
         " asynchronous writes. A high value leaves less space for bursts and more data that only"
         " the SSD has; in return, blocks that are written again and again reach the disk less"
         " often.",
-        write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
-        lasts=LASTS_KNOB,
-        evidence=measured.text,
-        effect="more space for bursts; in enforce ebbgate writes back in gaps, whatever the value",
-        change=KNOB_CHANGES["EBB-209"],
+        evidence.level(facts.status, PERCENT_HIGH / 100),
+        "more space for bursts; in enforce ebbgate writes back in gaps, whatever the value",
     )
 
 
@@ -121,18 +128,13 @@ def percent_zero(facts: Facts) -> Iterator[Advice]:
     """EBB-210: writeback_percent 0."""
     if facts.set_by_hand(PERCENT) != 0:
         return
-    name, measured = facts.volume.name, evidence.destage(facts.status)
-    yield Advice(
+    yield knob_advice(
+        facts,
         "EBB-210",
-        measured.weight,
-        name,
-        f"{name} has writeback_percent 0: the kernel writes dirty data back without a rate limit,"
+        "has writeback_percent 0: the kernel writes dirty data back without a rate limit,"
         f" also while users work, but in the idle I/O class. {_idle_class(facts)}",
-        write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
-        lasts=LASTS_KNOB,
-        evidence=measured.text,
-        effect="write-back has a rate limit again; in enforce it has none in gaps only",
-        change=KNOB_CHANGES["EBB-210"],
+        evidence.destage(facts.status),
+        "write-back has a rate limit again; in enforce it has none in gaps only",
     )
 
 
@@ -156,20 +158,16 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
     percent = facts.set_by_hand(PERCENT)
     if percent is None or not 0 < percent < PERCENT_LOW:
         return
-    name = facts.volume.name
-    yield Advice(
+    yield knob_advice(
+        facts,
         "EBB-211",
-        Weight.NOTE,
-        name,
-        f"{name} has writeback_percent {percent}: the kernel writes back nearly all the time, and"
+        f"has writeback_percent {percent}: the kernel writes back nearly all the time, and"
         " a block that is written again and again goes to the disk each time. In return the cache"
         " hardly ever fills. Writing back in gaps has the same benefit and leaves the disk to"
         " users.",
-        write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
-        lasts=LASTS_KNOB,
-        evidence=evidence.destage(facts.status).text,
-        effect="fewer writes to the disk; in enforce ebbgate writes back in gaps",
-        change=KNOB_CHANGES["EBB-211"],
+        evidence.destage(facts.status),
+        "fewer writes to the disk; in enforce ebbgate writes back in gaps",
+        Weight.NOTE,
     )
 
 
@@ -186,7 +184,7 @@ def rate_minimum(facts: Facts) -> Iterator[Advice]:
         f"{name} has a {RATE_MINIMUM} of {format_rate(sectors_to_bytes(sectors))}: while anything"
         " is dirty, the kernel writes back at least that fast, whatever users do."
         + (" For several disks that may be little." if facts.several_disks else ""),
-        write_command(8, _knob_file(facts, RATE_MINIMUM)),
+        write_command(8, f"/sys/block/{name}/bcache/{RATE_MINIMUM}"),
         lasts=LASTS_SYSFS,
         evidence=evidence.destage(facts.status).text,
         effect="the kernel slows write-back down while users are active",
@@ -198,20 +196,16 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
     cutoff = facts.set_by_hand(CUTOFF)
     if cutoff is None or not 0 < cutoff < BOUNDS[CUTOFF].low:
         return
-    name, everything = facts.volume.name, cutoff <= sectors_to_bytes(1)
-    measured = evidence.streams(facts.status, max(cutoff, sectors_to_bytes(1)))
-    yield Advice(
+    everything = cutoff <= sectors_to_bytes(1)
+    what = "everything" if everything else "every request of that size"
+    yield knob_advice(
+        facts,
         "EBB-213",
-        Weight.ADVICE if everything else measured.weight,
-        name,
-        f"{name} has sequential_cutoff {format_bytes(cutoff)}: "
-        + ("everything" if everything else "every request of that size")
-        + " bypasses the cache, also reads that would be worth caching.",
-        write_command(CUTOFF_STOCK, _knob_file(facts, CUTOFF)),
-        lasts=LASTS_KNOB,
-        evidence=measured.text,
-        effect="ordinary requests are cached again",
-        change=KNOB_CHANGES["EBB-213"],
+        f"has sequential_cutoff {format_bytes(cutoff)}: {what} bypasses the cache, also reads that"
+        " would be worth caching.",
+        evidence.streams(facts.status, max(cutoff, sectors_to_bytes(1))),
+        "ordinary requests are cached again",
+        Weight.ADVICE if everything else None,
     )
 
 
@@ -226,27 +220,6 @@ def congestion_off(facts: Facts) -> Iterator[Advice]:
             f"{name} has both congestion thresholds at 0, as guides recommend, and that is right:"
             " no request bypasses the cache because the SSD was slow for a moment. The kernel"
             " loses the setting when the volume is stopped; with `ebbgate set` it lasts.",
-        )
-
-
-def mq_settings(facts: Facts) -> Iterator[Advice]:
-    """EBB-309: settings of dm-cache's old policy mq."""
-    mapping, title = facts.volume.mapping, facts.volume.title
-    if facts.volume.kind is not Kind.DM_CACHE or mapping is None:
-        return
-    found = old_settings(mapping.params)
-    if found:
-        lvm = mapping.lvm_name
-        defaults = " ".join(f"{name}=default" for name in found)
-        yield Advice(
-            "EBB-309",
-            Weight.NOTE,
-            title,
-            f"{title} has {', '.join(found)} in its table. These are settings of the old policy mq,"
-            " which the kernel accepts and ignores: they do not keep streams out of the cache.",
-            f"sudo lvchange --cachesettings '{defaults}' {lvm}" if lvm else "",
-            lasts=LASTS_LVM if lvm else "",
-            effect="none on the speed; the table then shows only what has an effect",
         )
 
 
