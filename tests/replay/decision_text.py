@@ -19,6 +19,7 @@ from ebbgate.probes.recording import (
     RecordingHeader,
     SysfsSnapshot,
     read_recording,
+    recorded_at_ns,
     recorded_kind,
 )
 from ebbgate.replay.recording import Step, steps
@@ -90,11 +91,11 @@ def replay_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield the replay of a recording, line by line; times in seconds since its first record."""
     events = list(read_recording(lines))
     policy = default_policy(recorded_kind(events))
-    start_ns = next((at_ns for event in events if (at_ns := _at_ns(event)) is not None), 0)
+    start_ns = next((at_ns for event in events if (at_ns := recorded_at_ns(event)) is not None), 0)
     now_ns, volumes = start_ns, dict[str, _Volume]()
     replayed = steps(events, policy)
     for event in events:
-        now_ns = _at_ns(event) or now_ns
+        now_ns = recorded_at_ns(event) or now_ns
         texts: Iterable[str] = (_note(event),) if _note(event) else ()
         if getattr(event, "volume", ""):
             step = next(replayed)
@@ -103,12 +104,6 @@ def replay_lines(lines: Iterable[str]) -> Iterator[str]:
         for text in texts:
             at_s = (now_ns - start_ns) / NS_PER_S
             yield text if text.startswith(_INDENT) else f"{at_s:8.3f} s  {text}"
-
-
-def _at_ns(event: Recorded) -> int | None:
-    if isinstance(event, Damaged | RecordingHeader):
-        return None
-    return event.state.at_ns if isinstance(event, SysfsSnapshot) else event.at_ns
 
 
 def _note(event: Recorded) -> str:

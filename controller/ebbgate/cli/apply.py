@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.daemon_status import Link, look, need_daemon
+from ebbgate.cli.daemon_status import look, need_daemon
 from ebbgate.cli.doctor import facts_of
 from ebbgate.cli.intents import ask
 from ebbgate.cli.output import Document, emit, print_note
+from ebbgate.cli.snapshot import view_volume
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import SEVERITY, Advice, Change
 from ebbgate.doctor.remedy import (
@@ -28,7 +29,7 @@ from ebbgate.doctor.remedy import (
 from ebbgate.errors import UsageError
 from ebbgate.kernel.run import run
 from ebbgate.model.override import IntentKind
-from ebbgate.model.volume import Mode, Volume
+from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
 from ebbgate.text import clean_text
 
@@ -54,19 +55,14 @@ def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
     """
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)
-    link = look(context)
-    wanted = advice_by_id(advise(facts_of(context, link, found)), advice_id(advice), found)
-    change = change_of(wanted, found, _mode(link, found, context.wall_ns()))
+    view = view_volume(context, look(context), found)
+    wanted = advice_by_id(advise(facts_of(context, view)), advice_id(advice), found)
+    change = change_of(wanted, found, view.status.mode)
     if change.knobs:
         need_daemon(context)
     if not yes:
         _confirm(wanted, found)
     emit(context, _carry_out(context, wanted, change, found), _draw)
-
-
-def _mode(link: Link, volume: Volume, wall_ns: int) -> Mode | None:
-    live = link.volume(volume.name, wall_ns)
-    return None if live is None else live.status.mode
 
 
 def _confirm(advice: Advice, volume: Volume) -> None:

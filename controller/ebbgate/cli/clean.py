@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, duration_of, json_option
 from ebbgate.cli.daemon_status import need_daemon
 from ebbgate.cli.intents import ask, draw_outcome
 from ebbgate.cli.output import emit, print_note
@@ -14,7 +14,7 @@ from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Kind
 from ebbgate.probes.topology import find
 from ebbgate.text import clean_text
-from ebbgate.units import DAY_NS, NS_PER_S, parse_duration_ns
+from ebbgate.units import DAY_NS, NS_PER_S
 
 _SHORTEST_NS = 10 * NS_PER_S
 _LONGEST_NS = 7 * DAY_NS
@@ -61,10 +61,8 @@ def clean(context: Context, volume: str, within: str, yes: bool) -> None:
 
 
 def _duration_ns(text: str) -> int:
-    try:
-        duration_ns = parse_duration_ns(text)
-    except ValueError as error:
-        raise UsageError(f"--within: {error}", "for example --within 30min") from error
+    hint = "for example --within 30min"
+    duration_ns = duration_of("--within", text, hint)
     if not _SHORTEST_NS <= duration_ns <= _LONGEST_NS:
-        raise UsageError("--within must be 10 s to 168 h", "for example --within 30min")
+        raise UsageError("--within must be 10 s to 168 h", hint)
     return duration_ns

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import click
 
 from ebbgate.config.settings import Config, load_config
-from ebbgate.errors import PermissionDenied
+from ebbgate.errors import PermissionDenied, UsageError
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.units import parse_duration_ns
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -71,3 +72,11 @@ def json_option(command: Command) -> Command:
         callback=set_json,
         help="Print one JSON document instead of text.",
     )(command)
+
+
+def duration_of(option: str, text: str, hint: str = "") -> int:
+    """Return the duration (ns) that an option gives. Raises UsageError."""
+    try:
+        return parse_duration_ns(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}", hint) from error

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from ebbgate.cli.context import Context
@@ -52,14 +53,11 @@ def look(context: Context) -> Link:
     """
     link = _greeted(context)
     try:
-        history = History.open(context.config.history_path)
+        with closing(History.open(context.config.history_path)) as history:
+            statuses = history.statuses()
     except NothingRecorded:
         return link or Link(alive=False, pid=None)
-    try:
-        statuses = history.statuses()
-        link = link or _by_freshness(statuses, context.wall_ns())
-    finally:
-        history.close()
+    link = link or _by_freshness(statuses, context.wall_ns())
     left = () if link.alive else _left_behind(context)
     return replace(link, statuses=statuses, left_behind=left)
 

@@ -67,9 +67,10 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
     emit(context, document, show)
 
 
-def facts_of(context: Context, link: Link, volume: Volume) -> Facts:
+def facts_of(context: Context, view: VolumeView) -> Facts:
     """Return everything that the advice on a volume is based on."""
-    return _facts(context, view_volume(context, link, volume))
+    status = view.status if view.live else VolumeStatus()
+    return report.facts(context.sysfs, view.volume, view.state, view.status.knobs, status)
 
 
 def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
@@ -80,13 +81,8 @@ def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
         "state": view.state.state,
         "cache_mode": view.state.cache_mode,
         "knobs": report.knob_documents(context.sysfs, volume, view.status.knobs),
-        "advice": [report.advice_document(each) for each in advise(_facts(context, view))],
+        "advice": [report.advice_document(each) for each in advise(facts_of(context, view))],
     }
-
-
-def _facts(context: Context, view: VolumeView) -> Facts:
-    status = view.status if view.live else VolumeStatus()
-    return report.facts(context.sysfs, view.volume, view.state, view.status.knobs, status)
 
 
 def _cost(context: Context, seconds: float | None) -> cost.Cost:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -60,13 +61,10 @@ def explain(context: Context, volume: str, last: int) -> None:
 
 def _history(context: Context, volume: str, limit: int) -> Sequence[Document]:
     try:
-        history = History.open(context.config.history_path)
+        with closing(History.open(context.config.history_path)) as history:
+            return history.decisions(volume, limit)
     except NothingRecorded:
         return []
-    try:
-        return history.decisions(volume, limit)
-    finally:
-        history.close()
 
 
 @dataclass(frozen=True, slots=True)

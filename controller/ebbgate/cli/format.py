@@ -26,11 +26,6 @@ def size(count_bytes: float | None) -> str:
     return UNKNOWN if count_bytes is None else units.format_bytes(count_bytes)
 
 
-def rate(bytes_per_s: float | None) -> str:
-    """`12 MiB/s`."""
-    return UNKNOWN if bytes_per_s is None else units.format_rate(bytes_per_s)
-
-
 def ratio(value: float | None) -> str:
     """`34%`."""
     return UNKNOWN if value is None else units.format_ratio(value)
@@ -114,13 +109,13 @@ def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> 
     return "".join("█" if cell < filled else "┆" if cell in marks else "·" for cell in range(cells))
 
 
-def limits(status: VolumeStatus) -> tuple[float, float]:
-    """Return the levels (0..1) at which the volume stops caching asynchronous, then all writes."""
-    return cutoffs(status.knobs) if status.kind is Kind.BCACHE else (1.0, 1.0)
+def limits(kind: Kind | None, knobs: Mapping[str, KnobStatus]) -> tuple[float, float]:
+    """Return the levels (0..1) at which the volume stops caching asynchronous, then all writes.
 
-
-def cutoffs(knobs: Mapping[str, KnobStatus]) -> tuple[float, float]:
-    """Return the same for bcache, from its knobs or the kernel's defaults."""
+    Only bcache has such levels: they are in its knobs, or the kernel's defaults.
+    """
+    if kind is not Kind.BCACHE:
+        return 1.0, 1.0
 
     def level(name: str, default: float) -> float:
         value = knobs.get(name, KnobStatus()).value or ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, duration_of, json_option
 from ebbgate.cli.output import Document, emit, print_note
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.intents.client import ControlClient, NotAnswering, Refused
@@ -21,7 +21,7 @@ from ebbgate.intents.validation import OVERRIDE_NS_MAX, check_intent
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.probes.topology import find
-from ebbgate.units import NS_PER_S, parse_duration_ns
+from ebbgate.units import NS_PER_S
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -82,12 +82,10 @@ def hold(context: Context, volume: str | None, off: bool, lasting: str | None) -
 
 def parse_for(text: str, what: str = "--for") -> int:
     """Parse a duration from 1 s to 30 days. Raises UsageError."""
-    try:
-        duration_ns = parse_duration_ns(text)
-    except ValueError as error:
-        raise UsageError(f"{what}: {error}", f"for example {what} 10min") from error
+    hint = f"for example {what} 10min"
+    duration_ns = duration_of(what, text, hint)
     if not _SHORTEST_NS <= duration_ns <= OVERRIDE_NS_MAX:
-        raise UsageError(f"{what} must be 1 s to 720 h", f"for example {what} 10min")
+        raise UsageError(f"{what} must be 1 s to 720 h", hint)
     return duration_ns
 
 
@@ -117,7 +115,8 @@ def ask(
     deadline_s = time.monotonic() + context.answer_timeout_s
     with ControlClient.connect(context.config.socket_path, context.answer_timeout_s) as client:
         try:
-            number = client.send(kind, name, args, label(), _left_s(deadline_s))
+            left_s = max(0.0, deadline_s - time.monotonic())
+            number = client.send(kind, name, args, label(), left_s)
         except Refused as error:
             raise _failed(name, error.message, error.hint) from error
         except NotAnswering as error:
@@ -169,10 +168,6 @@ def _outcome(context: Context, client: ControlClient, number: int, deadline_s: f
             waited_s = time.monotonic() - began_s
             print_note(f"request {number} was accepted; waiting for its result ({waited_s:.0f} s)")
         next_note_s = time.monotonic() + _NOTE_EVERY_S
-
-
-def _left_s(deadline_s: float) -> float:
-    return max(0.0, deadline_s - time.monotonic())
 
 
 def _failed(volume: str | None, text: str, hint: str) -> EbbgateError:

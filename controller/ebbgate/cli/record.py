@@ -8,18 +8,14 @@ import sys
 
 import click
 
-from ebbgate.cli.context import Context, json_option
-from ebbgate.errors import Unavailable, UsageError
+from ebbgate.cli.context import Context, duration_of, json_option
+from ebbgate.errors import Unavailable
 from ebbgate.probes.capture import Capture, Captured, CaptureSettings
 from ebbgate.probes.topology import find
-from ebbgate.units import parse_duration_ns
 
 
 def _duration(_ctx: click.Context, param: click.Parameter, value: str) -> int:
-    try:
-        return parse_duration_ns(value)
-    except ValueError as error:
-        raise UsageError(f"--{param.name}: {error}") from error
+    return duration_of(f"--{param.name}", value)
 
 
 @click.command()

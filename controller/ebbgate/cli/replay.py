@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -17,7 +17,7 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.replay_history import draw_gates, history_run
 from ebbgate.errors import NotFound, UsageError
-from ebbgate.model.decision import Decision, Gate
+from ebbgate.model.decision import Gate
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.compile import compile_policy
@@ -26,8 +26,8 @@ from ebbgate.probes.recording import (
     Damaged,
     Recorded,
     RecordingHeader,
-    SysfsSnapshot,
     read_recording,
+    recorded_at_ns,
     recorded_kind,
 )
 from ebbgate.replay.recording import replay as decisions_of
@@ -86,7 +86,7 @@ def replay(
     with _open(file) as lines:
         events = list(read_recording(lines))
     damaged = [f"line {event.line}: {event.why}" for event in events if isinstance(event, Damaged)]
-    times = [at_ns for event in events if (at_ns := _at_ns(event)) is not None]
+    times = [at_ns for event in events if (at_ns := recorded_at_ns(event)) is not None]
     if not times:
         reason = f" ({damaged[0]})" if damaged else ""
         raise NotFound(
@@ -112,13 +112,10 @@ def replay(
 
 
 def _decided(events: list[Recorded], policy: Policy, start_ns: int) -> list[dict[str, Any]]:
-    return [_row(each, start_ns) for each in decisions_of(events, policy)]
-
-
-def _at_ns(event: Recorded) -> int | None:
-    if isinstance(event, Damaged | RecordingHeader):
-        return None
-    return event.state.at_ns if isinstance(event, SysfsSnapshot) else event.at_ns
+    return [
+        {"after_ns": each.at_ns - start_ns, **decision_document(each)}
+        for each in decisions_of(events, policy)
+    ]
 
 
 @contextmanager
@@ -131,10 +128,6 @@ def _open(file: str) -> Iterator[IO[str]]:
             yield lines
     except OSError as error:
         raise NotFound(f"{file}: {error.strerror}", "give the path of a recording") from error
-
-
-def _row(decision: Decision, start_ns: int) -> dict[str, Any]:
-    return {"after_ns": decision.at_ns - start_ns, **decision_document(decision)}
 
 
 def _draw(page: Page, document: Document) -> None:
@@ -211,18 +204,16 @@ def time_by_gate(rows: Sequence[Document], end_ns: int) -> dict[str, int]:
     Before the first decision the kernel's settings apply (`released`).
     """
     spans: dict[str, int] = {}
-    for since_ns, until_ns, kind in _gates_over_time(rows, end_ns):
-        spans[kind] = spans.get(kind, 0) + until_ns - since_ns
-    return {kind: span_ns for kind, span_ns in spans.items() if span_ns > 0}
-
-
-def _gates_over_time(rows: Sequence[Document], end_ns: int) -> Iterable[tuple[int, int, str]]:
     since_ns, kind = 0, "released"
-    for row in rows:
-        yield since_ns, row["after_ns"], kind
-        gate = row["gate"] or {}
-        since_ns, kind = row["after_ns"], gate.get("kind", "released")
-    yield since_ns, max(end_ns, since_ns), kind
+    for row in (*rows, {"after_ns": end_ns, "gate": None}):
+        if row["after_ns"] > since_ns:
+            spans[kind] = spans.get(kind, 0) + row["after_ns"] - since_ns
+        since_ns, kind = row["after_ns"], _gate_kind(row)
+    return spans
+
+
+def _gate_kind(row: Document) -> str:
+    return row["gate"]["kind"] if row["gate"] else "released"
 
 
 def _identity(row: Document) -> tuple[object, ...]:

@@ -7,15 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context
+from ebbgate.cli.context import Context, duration_of
 from ebbgate.cli.output import Document, emit
-from ebbgate.errors import UsageError
 from ebbgate.policy_files.validation import named
 from ebbgate.probes.topology import find
 from ebbgate.replay import history
-from ebbgate.replay.compare import dry_run_to_json
+from ebbgate.replay.compare import Difference, DryRun, dry_run_to_json
 from ebbgate.replay.history import Subject
-from ebbgate.units import NS_PER_S, parse_duration_ns
+from ebbgate.units import NS_PER_S
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
@@ -31,10 +30,7 @@ def history_run(
 
     Raises UsageError, NotFound, ConfigError and Unavailable.
     """
-    try:
-        length_ns = parse_duration_ns(since or DEFAULT)
-    except ValueError as error:
-        raise UsageError(f"--since: {error}", "for example --since 24h") from error
+    length_ns = duration_of("--since", since or DEFAULT, "for example --since 24h")
     found = find(context.sysfs, volume)
     subject = Subject(found.name, found.title, found.kind)
     folder, until_ns = context.config.policy_dir, context.wall_ns()
@@ -45,46 +41,42 @@ def history_run(
     path = context.config.history_path
     run = history.run(path, subject, both, until_ns - length_ns, until_ns)
     names = {"volume": found.name, "policy": both[0].name, "against": both[1].name}
-    emit(context, {**names, **dry_run_to_json(run)}, _draw)
+    document = {**names, **dry_run_to_json(run)}
+    emit(context, document, lambda page, drawn: _draw(page, drawn, run))
 
 
-def _draw(page: Page, found: Document) -> None:
-    since, until = found["from_unix_s"], found["until_unix_s"]
-    covered = format.ratio(found["coverage_ratio"])
+def _draw(page: Page, names: Document, run: DryRun) -> None:
+    since, until = _when(run.from_unix_ns), _when(run.until_unix_ns)
     page.line(
-        f"{found['volume']} from {_when(since)} to {_when(until)}: {found['frames']} samples,"
-        f" {covered} of the time; {found['against']} -> {found['policy']}"
+        f"{names['volume']} from {since} to {until}: {run.frames} samples,"
+        f" {format.ratio(run.coverage_ratio)} of the time; {names['against']} -> {names['policy']}"
     )
     page.gap()
-    _draw_differences(page, found)
+    _draw_differences(page, run)
     page.gap()
-    draw_gates(
-        page,
-        (found["against"], _ns(found["destage_s"]["before"])),
-        (found["policy"], _ns(found["destage_s"]["after"])),
-    )
+    before, after = run.destage_ns
+    draw_gates(page, (names["against"], before), (names["policy"], after))
     page.gap()
-    for note in found["notes"]:
+    for note in run.notes:
         page.line(f"- {note}", "dim")
 
 
-def _draw_differences(page: Page, found: Document) -> None:
-    differences = found["differences"]
-    if not differences:
+def _draw_differences(page: Page, run: DryRun) -> None:
+    if not run.differences:
         page.line("no difference", "green")
         return
-    longest = sorted(differences, key=_length_s, reverse=True)[:_SHOWN_MAX]
+    longest = sorted(run.differences, key=_length_ns, reverse=True)[:_SHOWN_MAX]
     rows: list[tuple[Cell, ...]] = [
         (
-            _when(each["at_unix_s"]),
-            format.span(_length_s(each) * NS_PER_S),
-            each["setting"],
-            f"{each['before']} -> {each['after']} ({each['why_after']})",
+            _when(each.at_unix_ns),
+            format.span(_length_ns(each)),
+            each.setting,
+            f"{each.before} -> {each.after} ({each.why_after})",
         )
-        for each in sorted(longest, key=lambda each: each["at_unix_s"])
+        for each in sorted(longest, key=lambda each: each.at_unix_ns)
     ]
     page.table(("AT", "FOR", "SETTING", "CHANGE"), rows)
-    left = len(differences) - len(rows) + found["left_out"]
+    left = len(run.differences) - len(rows) + run.left_out
     if left:
         page.line(f"and {left} shorter differences (all of them: --json)", "dim")
 
@@ -103,14 +95,9 @@ def draw_gates(
     )
 
 
-def _ns(spent_s: dict[str, float]) -> dict[str, int]:
-    return {text: round(seconds * NS_PER_S) for text, seconds in spent_s.items()}
+def _length_ns(difference: Difference) -> int:
+    return difference.until_unix_ns - difference.at_unix_ns
 
 
-def _length_s(difference: Document) -> float:
-    length: float = difference["until_unix_s"] - difference["at_unix_s"]
-    return length
-
-
-def _when(unix_s: float) -> str:
-    return f"{datetime.fromtimestamp(unix_s):%m-%d %H:%M:%S}"
+def _when(unix_ns: int) -> str:
+    return f"{datetime.fromtimestamp(unix_ns / NS_PER_S):%m-%d %H:%M:%S}"

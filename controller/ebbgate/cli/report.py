@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ import click
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.export import csv_figures, write_rows
-from ebbgate.cli.output import Document, emit, print_json
+from ebbgate.cli.output import Document, emit
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.probes.topology import find
 from ebbgate.store.report_queries import ReportHistory
@@ -59,8 +60,7 @@ def report(
     now_ns = context.wall_ns()
     since_ns = since_unix_ns(since, now_ns)
     context.json = context.json or form == "json"
-    review = ReportHistory.open(context.config.history_path)
-    try:
+    with closing(ReportHistory.open(context.config.history_path)) as review:
         names = _names(context, review, volume)
         if export is not None:
             _export(review, export, names, (since_ns, now_ns), as_json=_json(context, form, export))
@@ -68,13 +68,9 @@ def report(
         since_ns = bucket_ns(since_ns, HOUR_NS)
         with review.one_snapshot():
             found = [_volume(review, name, since_ns, now_ns) for name in names]
-    finally:
-        review.close()
     document = {"since_unix_ns": since_ns, "until_unix_ns": now_ns, "volumes": found}
     if form == "csv":
         csv_figures(found, sys.stdout)
-    elif form == "json":
-        print_json(document)
     else:
         emit(context, document, _draw)
 

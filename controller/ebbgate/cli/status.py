@@ -73,7 +73,7 @@ def _overview(page: Page, view: VolumeView) -> None:
         [
             (
                 format.ratio(status.in_use_ratio),
-                format.bar(status.in_use_ratio, format.limits(status), cells=20),
+                format.bar(status.in_use_ratio, format.limits(status.kind, status.knobs), cells=20),
                 format.size(status.dirty_bytes),
                 format.seconds(status.time_to_full_s),
                 format.seconds(status.time_to_clean_s),
@@ -127,7 +127,7 @@ def _sentence(view: VolumeView) -> str:
 
 def _facts(view: VolumeView) -> list[tuple[str, str]]:
     volume, status = view.volume, view.status
-    limits = format.limits(status)
+    limits = format.limits(status.kind, status.knobs)
     level = f"{format.ratio(status.in_use_ratio)} of {format.size(status.cache_bytes)} in use"
     caches = ", ".join(format.device(device) for device in volume.caches) or "none"
     facts = [

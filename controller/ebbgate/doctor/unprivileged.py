@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ebbgate.doctor import cost, remedy, report
 from ebbgate.doctor.advice import advise
-from ebbgate.doctor.model import SEVERITY, Advice, Facts, device_document
+from ebbgate.doctor.model import Advice, Facts, device_document
 from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
@@ -108,19 +108,13 @@ def advice_row(found: Advice, inspected: _Inspected) -> Document:
     volume, change = inspected.volume, found.change
     why_not = remedy.why_not(found, volume, inspected.mode)
     undo = remedy.undo_commands(change, volume) if change is not None else []
+    document = report.advice_document(found)
     return {
-        "id": found.id,
+        **document,
+        **{name: document[name] or None for name in ("effect", "command", "lasts", "keep")},
         "volume": volume.name,
         "title": volume.title,
-        "weight": str(found.weight),
-        "severity": SEVERITY[found.weight],
-        "about": found.about,
-        "text": found.text,
         "evidence": [found.evidence] if found.evidence else [],
-        "effect": found.effect or None,
-        "command": found.command or None,
-        "lasts": found.lasts or None,
-        "keep": found.keep or None,
         "can_apply": not why_not,
         "why_not": why_not or None,
         "undo": "; ".join(undo) or None,

@@ -49,6 +49,13 @@ class Damaged:
 Recorded = Record | SysfsSnapshot | RecordingHeader | Damaged
 
 
+def recorded_at_ns(event: Recorded) -> int | None:
+    """Return the time of an event; None for a line that has none."""
+    if isinstance(event, Damaged | RecordingHeader):
+        return None
+    return event.state.at_ns if isinstance(event, SysfsSnapshot) else event.at_ns
+
+
 def header_line(text: str) -> str:
     """Return the first line of a recording, without a line end."""
     return json.dumps({"t": "origin", "text": text})

@@ -10,7 +10,7 @@ import pytest
 from ebbgate.cli import format
 from ebbgate.model.decision import GateKind
 from ebbgate.model.status import GateStatus, KnobStatus
-from ebbgate.model.volume import Device
+from ebbgate.model.volume import Device, Kind
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_knob_reads_in_its_unit(name: str, value: str | None, text: str) -> No
 
 
 def test_an_unknown_value_is_a_dash() -> None:
-    unknown = [format.size(None), format.rate(None), format.ratio(None), format.span(None)]
+    unknown = [format.size(None), format.ratio(None), format.span(None)]
     assert {*unknown, format.seconds(None), format.load(None), format.gate(None)} == {"-"}
 
 
@@ -63,8 +63,10 @@ def test_the_bar_marks_level_and_limits() -> None:
 
 
 def test_limits_come_from_the_kernel_where_it_shows_them() -> None:
-    assert format.cutoffs({"cutoff_writeback": KnobStatus("50")}) == (0.5, 0.7)
-    assert format.cutoffs({"cutoff_writeback": KnobStatus(None)}) == (0.4, 0.7)
+    for value, level in (("50", 0.5), (None, 0.4)):
+        knobs = {"cutoff_writeback": KnobStatus(value)}
+        assert format.limits(Kind.BCACHE, knobs) == (level, 0.7)
+        assert format.limits(Kind.DM_CACHE, knobs) == (1.0, 1.0)
 
 
 def test_a_device_in_words() -> None:
