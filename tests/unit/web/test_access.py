@@ -82,11 +82,15 @@ def daemon(folder: Path) -> Iterator[ExitStack]:
         yield stack
 
 
+def program(folder: Path, *parts: str) -> list[str]:
+    body = "".join(f"    {line}\n" for part in parts for line in part.strip().splitlines())
+    return [sys.executable, "-c", _HEAD.replace("{body}", body), str(folder)]
+
+
 def as_web(folder: Path, *parts: str, gid: int = GID) -> dict[str, Any]:
     """What a process of another user, in no group but this one, comes to."""
-    body = "".join(f"    {line}\n" for part in parts for line in part.strip().splitlines())
     done = subprocess.run(
-        [sys.executable, "-c", _HEAD.replace("{body}", body), str(folder)],
+        program(folder, *parts),
         user=UID,
         group=gid,
         extra_groups=[],
@@ -112,11 +116,8 @@ def test_it_sees_what_is_written_meanwhile(folder: Path, daemon: ExitStack) -> N
     with closing(Store.open(folder / "history.db")) as store:
         store.add_decision(decision(proposal()), 2)
         store.add_intent(IntentRow(2, "restore", None, {}, "root", 2))
-        assert as_web(folder, READ) == {
-            "decisions": [2, 1],
-            "live": ["bcache0"],
-            "requests": [2, 1],
-        }
+        seen = as_web(folder, READ)
+    assert seen == {"decisions": [2, 1], "live": ["bcache0"], "requests": [2, 1]}
 
 
 @needs_root
@@ -135,10 +136,8 @@ from tests.builders import decision, proposal
 store.add_decision(decision(proposal()), 1)
 os.kill(os.getpid(), 9)
 """
-    body = "".join(f"    {line}\n" for line in crash.strip().splitlines())
     env = {"PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
-    argv = [sys.executable, "-c", _HEAD.replace("{body}", body), str(folder)]
-    assert subprocess.run(argv, env=env, check=False).returncode == -9
+    assert subprocess.run(program(folder, crash), env=env, check=False).returncode == -9
     assert (folder / "history.db-wal").stat().st_size
     assert as_web(folder, READ) == {"decisions": [1], "live": [], "requests": []}
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,11 +18,18 @@ from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.web import events as web_events
-from ebbgate.web import server
 from ebbgate.web.changes import NEWS_MAX, RESET, Cursor, Event, after, encode, parse
 from ebbgate.web.events import READERS_PER_CLIENT_MAX, Broadcaster, Reader
 from tests.builders import action, decision, proposal
-from tests.unit.web.web_fixture import DEADLINE_S, Served, WebHarness, served
+from tests.unit.web.web_fixture import (
+    DEADLINE_S,
+    Served,
+    WebHarness,
+    running,
+    served,
+    streaming,
+    taken,
+)
 from tests.waiting import until
 
 
@@ -39,7 +44,7 @@ def folder(web_history: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def running(folder: Path) -> Iterator[Served]:
+def own(folder: Path) -> Iterator[Served]:
     """A server of its own, for a test that takes something away from the others."""
     with served(folder) as server:
         yield server
@@ -102,8 +107,8 @@ def test_changes_are_sent_within_a_moment(shared: Served, shared_folder: Path) -
     assert (answered["id"], answered["outcome"]) == (5, "held")
 
 
-def test_unchanged_volumes_are_sent_once(running: Served, folder: Path) -> None:
-    with running.events() as events:
+def test_unchanged_volumes_are_sent_once(own: Served, folder: Path) -> None:
+    with own.events() as events:
         assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
         for _ in range(3):
             number = decide(folder)[0]
@@ -120,8 +125,8 @@ def _up_to_decision(
             return
 
 
-def test_new_status_is_sent(running: Served, folder: Path) -> None:
-    with running.events() as events, closing(Store.open(folder / "history.db")) as store:
+def test_new_status_is_sent(own: Served, folder: Path) -> None:
+    with own.events() as events, closing(Store.open(folder / "history.db")) as store:
         next(events)
         store.drop_live("bcache1")
         left = next(d for n, _, d in events if n == "volumes" and len(d["volumes"]) == 2)
@@ -153,34 +158,25 @@ def test_unknown_event_id_resets_the_reader(shared: Served, last: str) -> None:
         assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
 
 
+def reset_cursor(events: Iterator[tuple[str, str, Any]]) -> Cursor:
+    """The cursor of the next event, which is a reset."""
+    name, text, _ = next(events)
+    cursor = parse(text)
+    assert name == RESET
+    assert cursor is not None
+    return cursor
+
+
 def test_reader_that_missed_too_much_is_reset(shared: Served, shared_folder: Path) -> None:
     with shared.events() as events:
         last = next(events)[1]
     numbers = decide(shared_folder, NEWS_MAX + 1)
     with shared.events(last) as events:
-        name, cursor, _ = next(events)
-    assert name == RESET
-    found = parse(cursor)
-    assert found is not None
-    assert found.decision == numbers[-1]
+        assert reset_cursor(events).decision == numbers[-1]
 
 
-def test_replaced_history_resets_readers(running: Served, folder: Path) -> None:
-    with running.events() as events:
-        next(events)
-        # The poller has begun, too, once it has sent something.
-        decide(folder)
-        next(name for name, _, _ in events if name == "decision")
-        for part in ("", "-wal", "-shm"):
-            (folder / f"history.db{part}").unlink(missing_ok=True)
-        assert decide(folder) == [1]
-        assert next(name for name, _, _ in events if name not in ("volumes", "health")) == RESET
-        fresh = decide(folder)[0]
-        assert next(d["id"] for n, _, d in events if n == "decision") == fresh
-
-
-def test_returning_reader_of_a_replaced_history_is_reset(running: Served, folder: Path) -> None:
-    with running.events() as events:
+def test_returning_reader_of_a_replaced_history_is_reset(own: Served, folder: Path) -> None:
+    with own.events() as events:
         known = parse(next(events)[1])
         assert known is not None
     for part in ("", "-wal", "-shm"):
@@ -189,47 +185,33 @@ def test_returning_reader_of_a_replaced_history_is_reset(running: Served, folder
     with closing(Store.open(folder / "history.db")) as store:
         made = [Outcome(action(), OutcomeKind.CHANGED, 1, "40")] * (known.action + 1)
         store.add_outcomes(made, None, time.time_ns())
-    with running.events(str(known)) as events:
-        name, cursor, _ = next(events)
-    assert name == RESET
-    found = parse(cursor)
-    assert found is not None
-    assert found.history not in (0, known.history)
+    with own.events(str(known)) as events:
+        assert reset_cursor(events).history not in (0, known.history)
 
 
-def test_too_many_streams_get_a_503(running: Served) -> None:
+def test_too_many_streams_get_a_503(own: Served) -> None:
     with ExitStack() as stack:
         for _ in range(READERS_PER_CLIENT_MAX):
-            stack.enter_context(running.events())
-        answer = running.ask("GET", "/api/v1/events")
+            stack.enter_context(own.events())
+        answer = own.ask("GET", "/api/v1/events")
         assert answer.status == 503
         assert int(answer.headers["retry-after"]) > 0
         assert answer.error["code"] == "unavailable"
-    until(lambda: _status(running) == 200, "a place became free")
+    until(lambda: _status(own) == 200, "a place became free")
 
 
-def _status(running: Served) -> int:
+def _status(own: Served) -> int:
     try:
-        with running.events():
+        with own.events():
             return 200
     except AssertionError:
         return 503
 
 
-def test_invalid_http_leaves_no_stack_in_the_log(folder: Path) -> None:
-    """Debian 12's uvicorn logs one; `served` checks the log."""
-    with served(folder) as server:
-        address = ("127.0.0.1", server.port)
-        line = socket.create_connection(address, timeout=30)
-        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Null: \x00\r\n\r\n")
-        assert line.recv(100).startswith(b"HTTP/1.1 400")
-        line.close()
-
-
 def test_stopping_server_does_not_wait_for_readers(folder: Path) -> None:
     with ExitStack() as stack:
-        with served(folder) as running:
-            events = stack.enter_context(running.events())
+        with served(folder) as own:
+            events = stack.enter_context(own.events())
             next(events)
             begun_s = time.monotonic()
         assert time.monotonic() - begun_s < DEADLINE_S / 2
@@ -241,27 +223,13 @@ def test_stuck_reader_is_dropped_with_its_connection(
     web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web_events, "STUCK_S", 0.3)
-    listening = server.listen("127.0.0.1", 0)
-    running = server.server_of(web.api)
-    thread = Thread(target=running.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        with closing(socket.create_connection(listening.getsockname(), DEADLINE_S)) as line:
-            line.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert line.recv(15) == b"HTTP/1.1 200 OK"
-            # More than the buffers of both ends hold.
-            big = b"x" * (32 << 20)
-            web.api.publish([Event("decision", big, Cursor(decision=10**9))])
-            until(lambda: len(web.api.broadcaster) == 0, "the reader was dropped")
-            until(lambda: not running.server_state.connections, "its line was cut")
-            taken = 0
-            while part := line.recv(1 << 20):
-                taken += len(part)
-            assert taken < len(big), "what waited for it was thrown away"
-    finally:
-        running.should_exit = True
-        thread.join(DEADLINE_S)
-    assert not thread.is_alive()
+    with running(web.api) as (address, server), streaming(address) as line:
+        # More than the buffers of both ends hold.
+        big = b"x" * (32 << 20)
+        web.api.publish([Event("decision", big, Cursor(decision=10**9))])
+        until(lambda: len(web.api.broadcaster) == 0, "the reader was dropped")
+        until(lambda: not server.server_state.connections, "its line was cut")
+        assert taken(line) < len(big), "what waited for it was thrown away"
 
 
 def test_queue_of_a_reader_is_bounded() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from ebbgate.store import connection
 from ebbgate.store.db import Store
 from ebbgate.web import liveness, snapshot
 from tests.db_faults import DatabaseFault, damaged, locked, missing
-from tests.unit.web.web_fixture import RIGHT, WebHarness, served
+from tests.unit.web.web_fixture import RIGHT, WebHarness
 
 QUESTIONS = (
     "/volumes/bcache0",
@@ -60,6 +59,22 @@ def of_a_newer_version(path: Path) -> Iterator[None]:
         connection.execute(f"PRAGMA user_version = {known}")
 
 
+class _Clock:
+    """Each call is a second later, so nothing cached is young enough to be reused."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def monotonic(self) -> float:
+        self._now_s += 1.0
+        return self._now_s
+
+
+@pytest.fixture(autouse=True)
+def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "time", _Clock())
+
+
 each_trouble = pytest.mark.parametrize(
     "trouble", [missing, locked, damaged, empty, a_folder, of_a_newer_version]
 )
@@ -69,7 +84,6 @@ each_trouble = pytest.mark.parametrize(
 def test_unreadable_history_is_reported_and_recovers(
     web: WebHarness, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(connection, "READ_TIMEOUT_S", 0.1)
     with trouble(web.config.history_path):
         health = web.get("/health")
@@ -120,9 +134,8 @@ def test_size_of_the_history_on_the_disk_is_a_metric(web: WebHarness) -> None:
 
 @each_trouble
 def test_requests_are_accepted_while_the_history_is_unreadable(
-    web: WebHarness, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, trouble: DatabaseFault
 ) -> None:
-    monkeypatch.setattr(snapshot, "time", _Clock())
     with trouble(web.config.history_path), web.daemon():
         health = web.get("/health").json
         assert health["intents"] == {"ok": True, "why": None}
@@ -145,7 +158,6 @@ def test_dead_daemon_is_reported_and_all_is_stale(web: WebHarness) -> None:
 def test_restarted_daemon_makes_volumes_fresh(
     web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(liveness, "time", _Clock())
     assert web.get("/volumes").json["daemon_alive"] is False
     assert web.get("/health").json["intents"] == {"ok": False, "why": "ebbgated is not running"}
@@ -174,7 +186,6 @@ def test_daemon_is_asked_once_a_second(web: WebHarness, monkeypatch: pytest.Monk
         asked.append(path)
         return greet(path, timeout_s)
 
-    monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(liveness, "greet", counted)
     began_s = time.monotonic()
     with web.daemon():
@@ -189,7 +200,6 @@ def test_without_socket_access_the_history_shows_if_the_daemon_runs(
     def closed(path: Path, timeout_s: float) -> Greeting:
         raise PermissionDenied(f"no access to {path}", "ask root")
 
-    monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(liveness, "greet", closed)
     health = web.get("/health").json
     assert health["daemon"]["alive"] is True
@@ -222,26 +232,3 @@ def test_missing_history_and_daemon(tmp_path: Path) -> None:
     assert web.get("/volumes").json["volumes"] == []
     assert web.get("/intents").json == {"intents": []}
     assert web.ask("GET", "/metrics").status == 200
-
-
-# ---- over the wire -----------------------------------------------------------------------------
-def test_stream_survives_a_history_that_returns(web_history: Path, tmp_path: Path) -> None:
-    shutil.copy(web_history / "history.db", tmp_path)
-    with served(tmp_path) as running, running.events() as events:
-        next(events)
-        with missing(tmp_path / "history.db"):
-            gone = next(d for n, _, d in events if n == "volumes" and d["history"])
-            assert gone["volumes"] == []
-        back = next(d for n, _, d in events if n == "volumes" and not d["history"])
-        assert len(back["volumes"]) == 3
-
-
-class _Clock:
-    """Each call is a second later, so nothing cached is young enough to be reused."""
-
-    def __init__(self) -> None:
-        self._now_s = 0.0
-
-    def monotonic(self) -> float:
-        self._now_s += 1.0
-        return self._now_s

@@ -21,7 +21,7 @@ from ebbgate.model.status_json import status_from_json, status_to_json
 from ebbgate.signals.totals import Totals, tick_counts, volume_totals
 from ebbgate.store.queries import Statuses, TimedStatus
 from ebbgate.units import NS_PER_S
-from ebbgate.web.metrics.families import FAMILIES, Type
+from ebbgate.web.metrics.families import FAMILIES
 from ebbgate.web.metrics.page import SERIES_STALE_NS, HistoryFiles, render
 from tests.builders import live_document, live_status, tick
 
@@ -138,25 +138,11 @@ def test_every_metric_of_the_table_is_in_the_page_with_its_help_and_type() -> No
         assert family.help.endswith(".")
 
 
-def test_a_unit_is_the_end_of_its_name_and_counters_are_named_as_such() -> None:
+def test_a_unit_is_the_end_of_its_name() -> None:
     for family in FAMILIES:
         assert family.name.startswith("ebbgate_")
         assert not family.name.endswith(("_total", "_info", "_count", "_sum", "_bucket"))
         assert not family.unit or family.name.endswith(f"_{family.unit}")
-    found = names(page())
-    for family in FAMILIES:
-        if family.type is Type.COUNTER:
-            assert f"{family.name}_total" in found
-
-
-def test_older_format_has_no_units_end_or_state_sets() -> None:
-    text = page()
-    assert "# UNIT" not in text
-    assert "# EOF" not in text
-    assert "# TYPE ebbgate_volume_info gauge" in text
-    assert "# TYPE ebbgate_mode gauge" in text
-    assert "# TYPE ebbgate_bypass_bytes_total counter" in text
-    assert page(openmetrics=True).endswith("\n# EOF\n")
 
 
 def test_both_formats_have_the_same_samples() -> None:

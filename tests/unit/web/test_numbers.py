@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.unit.web.web_fixture import JSON, WebHarness
+from tests.unit.web.web_fixture import JSON, WebHarness, add_page
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def paged(tmp_path_factory: pytest.TempPathFactory) -> WebHarness:
     """With pages: then every path is first looked for among the files."""
     folder = tmp_path_factory.mktemp("paged")
     (folder / "ui/assets").mkdir(parents=True)
-    (folder / "ui/index.html").write_text("the page")
+    add_page(folder)
     return WebHarness(folder)
 
 

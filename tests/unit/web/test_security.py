@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from ebbgate.web import security
 from ebbgate.web.security import BODY_BYTES_MAX, CSP, host_allowed, host_name, same_origin
-from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, WebHarness
+from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, WebHarness, add_page
 
 REQUEST = b'{"kind": "restore"}'
 OURS = "http://localhost:8380"
@@ -59,8 +59,7 @@ def test_every_answer_has_the_strict_headers(
 
 
 def test_only_page_files_may_be_cached(tmp_path: Path) -> None:
-    (tmp_path / "ui").mkdir()
-    (tmp_path / "ui/index.html").write_text("the page")
+    add_page(tmp_path)
     harness = WebHarness(tmp_path)
     page = harness.ask("GET", "/")
     assert (page.status, page.headers["cache-control"]) == (200, "no-cache")
@@ -280,8 +279,7 @@ def test_new_token_is_valid_at_once(web: WebHarness) -> None:
 
 
 def test_closed_reading_needs_the_token_except_for_pages(tmp_path: Path) -> None:
-    (tmp_path / "ui").mkdir()
-    (tmp_path / "ui/index.html").write_text("the page")
+    add_page(tmp_path)
     closed = WebHarness(tmp_path, reading="token")
     for path in ("/api/v1/health", "/api/v1/events", "/api/v1/openapi.json", "/metrics"):
         assert closed.ask("GET", path).status == 401

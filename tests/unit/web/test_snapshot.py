@@ -74,14 +74,6 @@ def test_age_is_that_of_the_snapshot(web: WebHarness) -> None:
         assert each["at_unix_s"] == first[each["volume"]]["at_unix_s"]
 
 
-def test_status_of_another_version_is_listed_and_hides_no_other(web: WebHarness) -> None:
-    rows = _rows(web)
-    broken = rows[-1]._replace(text="{}")
-    found = cached_statuses([*rows[:-1], broken], {})
-    assert found[broken.volume].steady_json is None
-    assert all(each.steady_json for name, each in found.items() if name not in ("", broken.volume))
-
-
 @pytest.mark.parametrize("window_s", [1, 300, 7200])
 def test_hit_ratio_covers_all_samples(web_history: Path, window_s: int) -> None:
     until_ns = NOW_S * NS_PER_S

@@ -121,7 +121,7 @@ def test_the_present_minute_and_hour_are_there_before_they_are_rolled_up(tmp_pat
     harness = StoreHarness(tmp_path)
     harness.seconds(3 * 3600 + 150, dirty_bytes=4096)
     harness.maintain()
-    history = _web_history(harness)
+    history = WebHistory.open(harness.path)
     until_ns = harness.wall_ns
     minutes = history.rows("bcache0", T0_NS, until_ns, MINUTE_NS)
     assert [r["at_unix_ns"] for r in minutes] == [T0_NS + n * MINUTE_NS for n in range(183)]
@@ -136,7 +136,7 @@ def test_minutes_are_shown_where_seconds_are_gone(tmp_path: Path) -> None:
     harness = StoreHarness(tmp_path)
     harness.seconds(600)
     harness.maintain()
-    history = _web_history(harness)
+    history = WebHistory.open(harness.path)
     old = (T0_NS, T0_NS + 300 * S)
     assert grid_of(history, "bcache0", old, 600).span_ns == SECOND_NS
     harness.go_on(7 * HOUR_NS)
@@ -146,7 +146,3 @@ def test_minutes_are_shown_where_seconds_are_gone(tmp_path: Path) -> None:
     new = (harness.wall_ns - 50 * S, harness.wall_ns)
     assert grid_of(history, "bcache0", new, 600).span_ns == SECOND_NS
     history.close()
-
-
-def _web_history(harness: StoreHarness) -> WebHistory:
-    return WebHistory.open(harness.path)

@@ -12,22 +12,26 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import fastjsonschema  # type: ignore[import-untyped]
+import uvicorn
 from starlette.types import Message
 
 from ebbgate.config.settings import Config
 from ebbgate.config.web_settings import WebSettings
 from ebbgate.store.db import Store
+from ebbgate.web import server
 from ebbgate.web.app import Api
 from tests.control_harness import AcceptedRequests, Decide, answering
 from tests.fake_sysfs import fake_bcache
@@ -63,6 +67,12 @@ class Answer:
         assert set(document) == {"error"}, document
         assert set(document["error"]) == {"code", "message", "hint", "place"}
         return document["error"]
+
+
+def add_page(folder: Path, name: str = "index.html", content: bytes = b"the page") -> None:
+    """Put a built page where a harness of this folder looks for pages when it is made."""
+    (folder / "ui").mkdir(exist_ok=True)
+    (folder / "ui" / name).write_bytes(content)
 
 
 class WebHarness:
@@ -190,6 +200,48 @@ class Served:
             yield _events(answer)
         finally:
             connection.close()
+
+
+@contextmanager
+def running(api: Api) -> Iterator[tuple[tuple[str, int], uvicorn.Server]]:
+    """The server as a thread of this process, so that a test can make its limits small."""
+    listening = server.listen("127.0.0.1", 0)
+    made = server.server_of(api)
+    thread = Thread(target=made.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield listening.getsockname(), made
+    finally:
+        made.should_exit = True
+        thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+
+
+@contextmanager
+def connected(address: tuple[str, int], sent: bytes = b"") -> Iterator[socket.socket]:
+    """A connection on which these bytes were sent."""
+    with closing(socket.create_connection(address, DEADLINE_S)) as line:
+        line.sendall(sent)
+        yield line
+
+
+@contextmanager
+def streaming(address: tuple[str, int]) -> Iterator[socket.socket]:
+    """A connection with an open event stream."""
+    with connected(address, b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n") as line:
+        assert line.recv(15) == b"HTTP/1.1 200 OK"
+        yield line
+
+
+def taken(line: socket.socket) -> int:
+    """How many bytes still come before the server closes."""
+    count = 0
+    try:
+        while part := line.recv(1 << 20):
+            count += len(part)
+    except ConnectionResetError:
+        pass
+    return count
 
 
 def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
