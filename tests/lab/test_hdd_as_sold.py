@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hard disk like a user's, seen from the guest: SATA, reordering, a write cache that can be lost;
+"""A hard disk like a user's, seen from the guest: reordering, and a write cache that can be lost;
 and ebbgate's knobs of such a disk.
 
 Times are the disk's own (`busy_ns`) wherever that is possible: what the guest adds depends on what
@@ -18,7 +18,7 @@ from tests.bench.product import Product
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
-from tests.lab.devices import GIB, MIB, Ssd, as_sold, control_path
+from tests.lab.devices import GIB, MIB, Attachment, Ssd, as_sold, control_path
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
 from tests.lab.hdd_control import HddControl
@@ -41,19 +41,22 @@ pipe = sys.stdin.buffer
 print(sum(any(block) for block in iter(lambda: pipe.read(4096), b"")))"""
 
 
-@pytest.fixture(scope="module")
-def sata_guest() -> Iterator[Session]:
+_ATTACHMENTS = [Attachment.AHCI, pytest.param(Attachment.SCSI, marks=pytest.mark.full)]
+
+
+@pytest.fixture(scope="module", params=_ATTACHMENTS)
+def sold_guest(request: pytest.FixtureRequest) -> Iterator[Session]:
     try:
-        with Guest([as_sold("hdd0"), Ssd("ssd0")]) as session:
+        with Guest([as_sold("hdd0", request.param), Ssd("ssd0")]) as session:
             yield session
     except NoLab as reason:
         without_lab(reason)
 
 
 @pytest.fixture
-def control(sata_guest: Session) -> Iterator[HddControl]:
+def control(sold_guest: Session) -> Iterator[HddControl]:
     """The disk's own page; the disk is idle and its cache empty."""
-    made = HddControl(control_path(sata_guest.folder, "hdd0"))
+    made = HddControl(control_path(sold_guest.folder, "hdd0"))
     wait_until(lambda: made.cached_bytes == 0, 20, "the disk to write its cache out")
     yield made
     made.scale = 1.0
@@ -82,37 +85,37 @@ def write_ns(guest: Session, **options: str | int) -> int:
     return fio.run(guest, job, seed=3).only.write.p50_ns
 
 
-def test_a_sata_disk_presents_itself_as_one(sata_guest: Session) -> None:
+def test_the_disk_presents_itself_as_a_hard_disk(sold_guest: Session) -> None:
     names = ("queue/rotational", "queue/write_cache", "device/queue_depth")
-    values = [sata_guest.read(sysfs(sata_guest, name)) for name in names]
+    values = [sold_guest.read(sysfs(sold_guest, name)) for name in names]
     assert values[:2] == ["1", "write back"]
     assert 31 <= int(values[2]) <= 32
-    assert int(sata_guest.read(sysfs(sata_guest, "queue/max_sectors_kb"))) >= 1280
+    assert int(sold_guest.read(sysfs(sold_guest, "queue/max_sectors_kb"))) >= 1280
 
 
 def test_the_disk_reorders_what_its_queue_depth_lets_it_have(
-    sata_guest: Session, control: HddControl
+    sold_guest: Session, control: HddControl
 ) -> None:
-    depth = sysfs(sata_guest, "device/queue_depth")
-    before = sata_guest.read(depth)
-    single_ns = read_ns(sata_guest, control, 1)
+    depth = sysfs(sold_guest, "device/queue_depth")
+    before = sold_guest.read(depth)
+    single_ns = read_ns(sold_guest, control, 1)
     assert 6e6 < single_ns < 12e6
     control.forget_depth()
-    assert read_ns(sata_guest, control, 32) < 0.8 * single_ns
+    assert read_ns(sold_guest, control, 32) < 0.8 * single_ns
     assert control.depth_max > 8
-    sata_guest.write(depth, "2")
+    sold_guest.write(depth, "2")
     control.forget_depth()
-    read_ns(sata_guest, control, 32)
+    read_ns(sold_guest, control, 32)
     assert control.depth_max == 2
-    sata_guest.write(depth, before)
-    assert sata_guest.read(depth) == before
+    sold_guest.write(depth, before)
+    assert sold_guest.read(depth) == before
 
 
-def test_streams_run_at_the_platters_pace(sata_guest: Session, control: HddControl) -> None:
+def test_streams_run_at_the_platters_pace(sold_guest: Session, control: HddControl) -> None:
     options: dict[str, str | int] = {"size": "128m", "ioengine": "libaio", "iodepth": 4}
-    job = fio.Job(f"/dev/{sata_guest.device('hdd0')}", "read", "1m", options=options)
+    job = fio.Job(f"/dev/{sold_guest.device('hdd0')}", "read", "1m", options=options)
     before = control.counters
-    done = fio.run(sata_guest, job, seed=12).only.read
+    done = fio.run(sold_guest, job, seed=12).only.read
     counted = control.counters - before
     # Fast at the start, where the track buffer may hold the first part already.
     assert done.bytes_per_s < 140e6
@@ -120,23 +123,23 @@ def test_streams_run_at_the_platters_pace(sata_guest: Session, control: HddContr
 
 
 def test_the_write_cache_answers_at_once_until_the_guest_switches_it_off(
-    sata_guest: Session, control: HddControl
+    sold_guest: Session, control: HddControl
 ) -> None:
-    cached_ns = write_ns(sata_guest)
-    kind = sata_guest.check(f"ls {sysfs(sata_guest, 'device/scsi_disk')}").strip()
-    knob = sysfs(sata_guest, f"device/scsi_disk/{kind}/cache_type")
-    sata_guest.write(knob, "write through")
+    cached_ns = write_ns(sold_guest)
+    kind = sold_guest.check(f"ls {sysfs(sold_guest, 'device/scsi_disk')}").strip()
+    knob = sysfs(sold_guest, f"device/scsi_disk/{kind}/cache_type")
+    sold_guest.write(knob, "write through")
     try:
-        assert sata_guest.read(sysfs(sata_guest, "queue/write_cache")) == "write through"
-        assert write_ns(sata_guest) > 3 * cached_ns
+        assert sold_guest.read(sysfs(sold_guest, "queue/write_cache")) == "write through"
+        assert write_ns(sold_guest) > 3 * cached_ns
         assert control.cached_bytes == 0
     finally:
-        sata_guest.write(knob, "write back")
+        sold_guest.write(knob, "write back")
 
 
-def test_a_flush_waits_for_the_platter(sata_guest: Session, control: HddControl) -> None:
+def test_a_flush_waits_for_the_platter(sold_guest: Session, control: HddControl) -> None:
     before = control.counters
-    write_ns(sata_guest, fsync=1)
+    write_ns(sold_guest, fsync=1)
     counted = control.counters - before
     assert counted.flushes >= 49
     assert counted.busy_ns / counted.flushes > 2e6
@@ -144,25 +147,25 @@ def test_a_flush_waits_for_the_platter(sata_guest: Session, control: HddControl)
 
 
 def test_a_power_cut_loses_what_was_not_flushed_and_nothing_else(
-    sata_guest: Session, control: HddControl
+    sold_guest: Session, control: HddControl
 ) -> None:
-    device, start = f"/dev/{sata_guest.device('hdd0')}", GIB // MIB
+    device, start = f"/dev/{sold_guest.device('hdd0')}", GIB // MIB
     flushed, unflushed = f"{start + 64}m", f"{start + 128}m"
     options: dict[str, str | int] = {"offset": flushed, "size": "16m", "io_size": "2m"}
     end_fsync = {**options, "end_fsync": 1}
-    fio.run(sata_guest, fio.Job(device, "randwrite", "4k", options=end_fsync), seed=5)
+    fio.run(sold_guest, fio.Job(device, "randwrite", "4k", options=end_fsync), seed=5)
     assert control.cached_bytes == 0
     # Slow enough that little is written out before the cut.
     control.scale = 50.0
     options["offset"] = unflushed
-    fio.run(sata_guest, fio.Job(device, "randwrite", "4k", options=options), seed=6)
+    fio.run(sold_guest, fio.Job(device, "randwrite", "4k", options=options), seed=6)
     lost_before = control.counters.lost_bytes
     control.cut_power()
     control.scale = 1.0
     lost_bytes = control.counters.lost_bytes - lost_before
     assert 0 < lost_bytes <= 2 * MIB
-    assert written_bytes(sata_guest, device, start + 64) == 2 * MIB
-    assert written_bytes(sata_guest, device, start + 128) == 2 * MIB - lost_bytes
+    assert written_bytes(sold_guest, device, start + 64) == 2 * MIB
+    assert written_bytes(sold_guest, device, start + 128) == 2 * MIB - lost_bytes
 
 
 def written_bytes(guest: Session, device: str, start_mib: int) -> int:
@@ -172,12 +175,12 @@ def written_bytes(guest: Session, device: str, start_mib: int) -> int:
 
 
 def test_a_volume_on_it_is_made_drained_and_left_clean(
-    sata_guest: Session, control: HddControl
+    sold_guest: Session, control: HddControl
 ) -> None:
     settings: dict[str, str | int] = {"writeback_delay": 0, "sequential_cutoff": 0}
-    with BcacheStack(sata_guest, settings=settings) as stack:
+    with BcacheStack(sold_guest, settings=settings) as stack:
         options = {"size": "256m", "io_size": "8m"}
-        fio.run(sata_guest, fio.Job(stack.device, "randwrite", "64k", options=options), seed=7)
+        fio.run(sold_guest, fio.Job(stack.device, "randwrite", "64k", options=options), seed=7)
         before = control.counters
         stack.drain()
         assert stack.dirty_bytes() == 0
@@ -185,26 +188,26 @@ def test_a_volume_on_it_is_made_drained_and_left_clean(
 
 
 def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
-    sata_guest: Session, control: HddControl
+    sold_guest: Session, control: HddControl
 ) -> None:
-    depth, disk = sysfs(sata_guest, "device/queue_depth"), sata_guest.device("hdd0")
-    deep = sata_guest.read(depth)
-    sata_guest.check(f"mkdir -p {_POLICIES}")
-    sata_guest.put_file(f"{_POLICIES}/shallow.yaml", _POLICY)
+    depth, disk = sysfs(sold_guest, "device/queue_depth"), sold_guest.device("hdd0")
+    deep = sold_guest.read(depth)
+    sold_guest.check(f"mkdir -p {_POLICIES}")
+    sold_guest.put_file(f"{_POLICIES}/shallow.yaml", _POLICY)
     pieces = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
-    with BcacheStack(sata_guest) as stack, Product(sata_guest) as product:
+    with BcacheStack(sold_guest) as stack, Product(sold_guest) as product:
         stack.expect_changed("writeback_rate")
         product.wait_until(lambda: stack.knob("hdd:queue/scheduler") == "bfq", 30, "bfq")
-        assert sata_guest.read(depth) == deep
-        fio.run(sata_guest, gap_drain.fill_job(stack.device, pieces), seed=4)
-        product.wait_until(lambda: sata_guest.read(depth) == "4", 30, "a shallow queue")
+        assert sold_guest.read(depth) == deep
+        fio.run(sold_guest, gap_drain.fill_job(stack.device, pieces), seed=4)
+        product.wait_until(lambda: sold_guest.read(depth) == "4", 30, "a shallow queue")
         assert stack.knob("writeback_percent") == "0"
         assert "queue of the disks" in product.cli("explain", stack.volume)
         product.wait_until(lambda: stack.dirty_bytes() == 0, 60, "all to be written back")
-        product.wait_until(lambda: sata_guest.read(depth) == deep, 30, "the deep queue")
-        fio.run(sata_guest, gap_drain.fill_job(stack.device, pieces), seed=5)
-        product.wait_until(lambda: sata_guest.read(depth) == "4", 30, "a shallow queue")
+        product.wait_until(lambda: sold_guest.read(depth) == deep, 30, "the deep queue")
+        fio.run(sold_guest, gap_drain.fill_job(stack.device, pieces), seed=5)
+        product.wait_until(lambda: sold_guest.read(depth) == "4", 30, "a shallow queue")
         product.stop(signal.SIGKILL)
-        assert sata_guest.read(depth) == "4"
+        assert sold_guest.read(depth) == "4"
         assert f"queue_depth:{disk}" in product.cli("restore")
-        assert (sata_guest.read(depth), stack.knob("hdd:queue/scheduler")) == (deep, "mq-deadline")
+        assert (sold_guest.read(depth), stack.knob("hdd:queue/scheduler")) == (deep, "mq-deadline")
