@@ -89,35 +89,32 @@ def test_under_pressure_the_gate_stays_paced() -> None:
     assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
 
 
-def test_the_queues_stay_shallow_until_what_a_gap_left_is_written() -> None:
-    gap = (*frames(), busy_edge(2000))
-    state, gate = run(*gap)
-    assert (gate.kind, gate.queue_depth) == (GateKind.CLOSED, 8)
-    assert state.destage.sampled
-    _, gate = run(*gap, queue_sample(2020, in_flight_ios=5))
-    assert gate.queue_depth == 8
-    state, gate = run(
-        *gap, queue_sample(2020, in_flight_ios=5), queue_sample(2040, in_flight_ios=0)
-    )
-    assert (gate.kind, gate.queue_depth) == (GateKind.CLOSED, 0)
-    assert not state.destage.sampled
+def told(at_ms: int, probed_at_ms: int) -> Frame:
+    """A tick that says that no write-back is in flight."""
+    probed_at_ns = probed_at_ms * NS_PER_MS
+    return busy_frame(at_ms, knobs=BFQ, destage_in_flight_ios=0, probed_at_ns=probed_at_ns)
 
 
-def test_the_queues_become_deep_again_in_a_bounded_time() -> None:
-    gap = (*frames(), busy_edge(2000))
-    _, gate = run(*gap, queue_sample(3990, in_flight_ios=5))
-    assert gate.queue_depth == 8
-    _, gate = run(*gap, queue_sample(4010, in_flight_ios=5))
-    assert gate.queue_depth == 0
-
-
-def test_a_tick_from_before_the_request_says_nothing_of_the_residue() -> None:
-    gap = (*frames(), busy_edge(2000))
-    told = {"knobs": BFQ, "destage_in_flight_ios": 0}
-    _, gate = run(*gap, busy_frame(2010, probed_at_ns=1990 * NS_PER_MS, **told))
-    assert gate.queue_depth == 8
-    _, gate = run(*gap, busy_frame(2010, probed_at_ns=2005 * NS_PER_MS, **told))
-    assert gate.queue_depth == 0
+@pytest.mark.parametrize(
+    ("events", "depth"),
+    [
+        ((), 8),
+        ((queue_sample(2020, 5),), 8),
+        ((queue_sample(2020, 5), queue_sample(2040, 0)), 0),
+        # In a bounded time they become deep again.
+        ((queue_sample(3990, 5),), 8),
+        ((queue_sample(4010, 5),), 0),
+        # A tick from before the request says nothing of the residue.
+        ((told(2010, 1990),), 8),
+        ((told(2010, 2005),), 0),
+    ],
+)
+def test_the_queues_stay_shallow_until_what_a_gap_left_is_written(
+    events: tuple[Frame | QueueSample, ...], depth: int
+) -> None:
+    state, gate = run(*frames(), busy_edge(2000), *events)
+    assert (gate.kind, gate.queue_depth) == (GateKind.CLOSED, depth)
+    assert state.destage.sampled is bool(depth)
 
 
 def test_a_queue_that_somebody_else_sets_brings_the_pace_back() -> None:

@@ -34,6 +34,10 @@ from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
+Made = tuple[Any, dict[str, Any]]
+"""A builder of an event, and its signals."""
+Events = list[Made]
+
 POLICY = Policy()
 DESTAGE = DestageParams()
 STREAMS = StreamParams()
@@ -120,7 +124,7 @@ USER = ActiveOverride(
     Override(OverrideKind.SET, "bcache0", "jo", 0, None, "writeback_rate", "8"), None
 )
 DRAIN = ActiveOverride(Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 1000), 900 * NS_PER_S)
-OVERRIDES: st.SearchStrategy[tuple[Any, dict[str, Any]]] = st.sampled_from(
+OVERRIDES: st.SearchStrategy[Made] = st.sampled_from(
     [
         OverrideChange(),
         OverrideChange(((USER, "8"),), frozenset({"writeback_rate"})),
@@ -148,7 +152,7 @@ def outcome(state: State, now_ns: int = 1) -> Outcome:
     return Outcome(state, POLICY, now_ns)
 
 
-def play(events: list[tuple[Any, dict[str, Any]]], step_ms: int = 250) -> list[State]:
+def play(events: Events, step_ms: int = 250) -> list[State]:
     """The state after each event; events come at a steady pace."""
     state, states = State(), []
     for number, (make, signals) in enumerate(events):
@@ -157,7 +161,7 @@ def play(events: list[tuple[Any, dict[str, Any]]], step_ms: int = 250) -> list[S
     return states
 
 
-def end_of(events: list[tuple[Any, dict[str, Any]]]) -> State:
+def end_of(events: Events) -> State:
     return (play(events) or [State()])[-1]
 
 
@@ -169,9 +173,7 @@ def kind(state: State) -> GateKind | None:
 
 
 @given(EVENTS)
-def test_gate_wait_and_cutoff_stay_within_their_bounds(
-    events: list[tuple[Any, dict[str, Any]]],
-) -> None:
+def test_gate_wait_and_cutoff_stay_within_their_bounds(events: Events) -> None:
     for state in play(events):
         wait = state.destage.wait.wait_ns
         assert DESTAGE.wait.min_ns <= wait <= DESTAGE.wait.max_ns
@@ -184,9 +186,7 @@ def test_gate_wait_and_cutoff_stay_within_their_bounds(
 
 
 @given(EVENTS)
-def test_the_probe_paces_exactly_while_the_gate_is_open(
-    events: list[tuple[Any, dict[str, Any]]],
-) -> None:
+def test_the_probe_paces_exactly_while_the_gate_is_open(events: Events) -> None:
     for state in play(events):
         gate = outcome(state).gate
         opened = gate is not None and gate.kind in OPEN_KINDS
@@ -194,9 +194,7 @@ def test_the_probe_paces_exactly_while_the_gate_is_open(
 
 
 @given(EVENTS, KNOWN_FRAMES)
-def test_the_same_frame_again_changes_nothing(
-    events: list[tuple[Any, dict[str, Any]]], last: tuple[Any, dict[str, Any]]
-) -> None:
+def test_the_same_frame_again_changes_nothing(events: Events, last: Made) -> None:
     frame = last[0](100_000, **last[1])
     once = after(end_of(events), frame)
     twice = after(once, frame)
@@ -210,9 +208,7 @@ def test_the_same_frame_again_changes_nothing(
 
 
 @given(EVENTS)
-def test_an_edge_changes_the_gate_at_most_once_and_a_second_one_not_at_all(
-    events: list[tuple[Any, dict[str, Any]]],
-) -> None:
+def test_an_edge_changes_the_gate_at_most_once_and_a_second_one_not_at_all(events: Events) -> None:
     state = end_of(events)
     for make in (busy_edge, idle_edge):
         once = after(state, make(100_000))
@@ -244,8 +240,8 @@ def test_no_signals_make_the_cutoff_flutter(signals: list[dict[str, Any]]) -> No
 
 
 @given(EVENTS)
-def test_from_any_state_dirty_data_goes_out_in_the_next_gap(
-    events: list[tuple[Any, dict[str, Any]]],
+def test_from_any_state_a_busy_frame_shuts_the_gate_and_the_next_gap_opens_it(
+    events: Events,
 ) -> None:
     state = after(end_of(events), busy_frame(100_000))
     assert state.destage.phase in (Phase.WAIT, Phase.PRESSURE)
@@ -255,22 +251,14 @@ def test_from_any_state_dirty_data_goes_out_in_the_next_gap(
 
 @given(EVENTS)
 def test_from_any_state_an_idle_frame_opens_the_gate_even_if_its_edge_was_lost(
-    events: list[tuple[Any, dict[str, Any]]],
+    events: Events,
 ) -> None:
     assert kind(after(end_of(events), idle_frame(100_000))) is GateKind.PACED
 
 
-@given(EVENTS)
-def test_from_any_state_a_busy_frame_shuts_the_gate_even_if_its_edge_was_lost(
-    events: list[tuple[Any, dict[str, Any]]],
-) -> None:
-    state = after(end_of(events), busy_frame(100_000))
-    assert state.destage.phase is not Phase.DESTAGE
-
-
 @given(EVENTS, UNKNOWN)
 def test_from_any_state_a_missing_signal_releases_the_gate(
-    events: list[tuple[Any, dict[str, Any]]], signals: dict[str, Any]
+    events: Events, signals: dict[str, Any]
 ) -> None:
     state = after(end_of(events), busy_frame(100_000, **signals))
     if "foreground" in signals or "cache_bytes" in signals:
@@ -282,9 +270,7 @@ def test_from_any_state_a_missing_signal_releases_the_gate(
 
 @given(EVENTS)
 @settings(max_examples=max(20, settings().max_examples // 3))
-def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
-    events: list[tuple[Any, dict[str, Any]]],
-) -> None:
+def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(events: Events) -> None:
     state = end_of(events)
     step_ms = 5000
     for number in range(DESTAGE.age_max_ns // (step_ms * NS_PER_MS) + 2):
@@ -295,16 +281,14 @@ def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
 
 
 @given(EVENTS)
-def test_an_unknown_load_gives_the_cutoff_back(events: list[tuple[Any, dict[str, Any]]]) -> None:
+def test_an_unknown_load_gives_the_cutoff_back(events: Events) -> None:
     state = after(end_of(events), busy_frame(100_000, foreground=None))
     assert state.streams.mode is StreamMode.REST
     assert outcome(state).explained().sequential_cutoff_bytes is None
 
 
 @given(EVENTS)
-def test_a_state_decides_the_same_whenever_it_is_asked(
-    events: list[tuple[Any, dict[str, Any]]],
-) -> None:
+def test_a_state_decides_the_same_whenever_it_is_asked(events: Events) -> None:
     state = end_of(events)
     one, other = (outcome(state, now_ns).explained() for now_ns in (1, NS_PER_S))
     assert replace(one, at_ns=0) == replace(other, at_ns=0)
@@ -313,7 +297,7 @@ def test_a_state_decides_the_same_whenever_it_is_asked(
 @given(STATES, st.lists(st.tuples(EVENT | OVERRIDES, POLICIES), max_size=12), POLICIES)
 def test_an_edge_sees_the_gate_of_the_whole_decision(
     state: State,
-    events: list[tuple[tuple[Any, dict[str, Any]], Policy]],
+    events: list[tuple[Made, Policy]],
     last: Policy,
 ) -> None:
     now_ns = 10 * NS_PER_S

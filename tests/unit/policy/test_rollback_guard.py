@@ -52,17 +52,16 @@ class Run:
         seconds: float,
         p99_ms: float,
         value: object = None,
-        *,
         ios: int = 200,
-        setting: WatchedSetting = WatchedSetting.GATE,
+        piece: int = 4 * KIB,
     ) -> bool:
         """So many seconds of reads; is the setting suspended at their end?"""
-        paths = {(READ, "miss"): path(ios, p99_ms)} if ios else {}
+        paths = {(READ, "miss"): path(ios, p99_ms, piece)} if ios else {}
         for _ in range(round(seconds * 4)):
             self.at_ns += QUARTER_NS
-            values = {setting: value}
+            values = {WatchedSetting.GATE: value}
             self.state = on_frame(self.state, self.frame(paths), values, PARAMS)
-            self.suspended.append(verdict(self.state, setting, self.at_ns) is not None)
+            self.suspended.append(verdict(self.state, WatchedSetting.GATE, self.at_ns) is not None)
         return self.suspended[-1]
 
 
@@ -103,71 +102,37 @@ def test_the_verdict_has_the_measured_values() -> None:
     assert found.bound_ns == pytest.approx(24 * NS_PER_MS)
 
 
-def test_it_is_noticed_within_six_seconds() -> None:
+@pytest.mark.parametrize(
+    ("name", "steps", "rolled_back"),
+    [
+        ("two seconds are too short", [(20, 12), (2, 41, "on")], False),
+        ("it is noticed within six", [(20, 12), (6, 41, "on")], True),
+        ("one bad window", [(20, 12), (3, 12, "on"), (2, 90, "on"), (20, 12, "on")], False),
+        ("long after the action", [(20, 12), (62, 12, "on"), (30, 90, "on")], False),
+        ("without an action", [(20, 12), (30, 90)], False),
+        ("no request", [(20, 12), (20, 90, "on", 0)], False),
+        ("one request", [(20, 12), (20, 90, "on", 1)], False),
+        ("too few requests", [(20, 12), (20, 90, "on", 29)], False),
+        ("too few requests before", [(3, 12, None, 30), (20, 90, "on", 30)], False),
+        ("an old memory", [(20, 12), (31, 0, None, 0), (20, 90, "on")], False),
+        ("a smaller load", [(20, 12), (20, 90, "on", 90)], False),
+        ("a larger load", [(20, 12), (20, 90, "on", 450)], False),
+    ],
+)
+def test_a_rise_is_rolled_back_only_if_the_action_explains_it(
+    name: str, steps: list[tuple[Any, ...]], rolled_back: bool
+) -> None:
     run = Run()
-    run.go(20, 12)
-    assert not run.go(2, 41, "on")
-    assert run.go(4, 41, "on")
+    for step in steps:
+        run.go(*step)
+    assert any(run.suspended) is rolled_back, name
 
 
-def test_one_bad_window_rolls_nothing_back() -> None:
-    run = Run()
-    run.go(20, 12)
-    run.go(3, 12, "on")
-    run.go(2, 90, "on")
-    assert not run.go(20, 12, "on")
-    assert not any(run.suspended)
-
-
-def test_a_rise_long_after_the_action_does_not_roll_it_back() -> None:
-    run = Run()
-    run.go(20, 12)
-    run.go(62, 12, "on")
-    assert not run.go(30, 90, "on")
-
-
-def test_a_rise_without_an_action_rolls_nothing_back() -> None:
-    run = Run()
-    run.go(20, 12)
-    assert not run.go(30, 90)
-
-
-# ---- unknown, few, another load -----------------------------------------------------------------
-@pytest.mark.parametrize("ios", [0, 1, 29])
-def test_too_few_requests_are_no_evidence(ios: int) -> None:
-    run = Run()
-    run.go(20, 12)
-    assert not run.go(20, 90, "on", ios=ios)
-
-
-def test_a_memory_of_too_few_requests_is_none() -> None:
-    run = Run()
-    run.go(3, 12, ios=30)
-    assert not run.go(20, 90, "on", ios=30)
-
-
-def test_an_old_memory_is_none() -> None:
-    run = Run()
-    run.go(20, 12)
-    run.go(31, 0, ios=0)
-    assert not run.go(20, 90, "on")
-
-
-@pytest.mark.parametrize("ios", [90, 450])
-def test_another_load_is_not_compared(ios: int) -> None:
-    run = Run()
-    run.go(20, 12, ios=200)
-    assert not run.go(20, 90, "on", ios=ios)
-
-
+# ---- unknown, another load ----------------------------------------------------------------------
 def test_requests_of_another_size_are_another_load() -> None:
     run = Run()
     run.go(20, 12)
-    for _ in range(40):
-        run.at_ns += QUARTER_NS
-        large = run.frame({(READ, "miss"): path(200, 90, 64 * KIB)})
-        run.state = on_frame(run.state, large, {WatchedSetting.GATE: "on"}, PARAMS)
-    assert verdict(run.state, WatchedSetting.GATE, run.at_ns) is None
+    assert not run.go(10, 90, "on", piece=64 * KIB)
 
 
 def test_a_frame_without_a_window_is_ignored() -> None:
