@@ -90,9 +90,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         verified=False,
     ),
     _backing(
-        name=RATE_MINIMUM,
-        unit=KnobUnit.SECTORS_PER_S,
-        about="lowest rate of destage, sectors/s",
+        name=RATE_MINIMUM, unit=KnobUnit.SECTORS_PER_S, about="lowest rate of destage, sectors/s"
     ),
     _backing(
         name=UPDATE_SECONDS,
@@ -100,10 +98,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         about="period of the rate controller, s",
         purpose="60: the kernel's own controller interferes as rarely as it can",
         bounds=KnobBounds(
-            1,
-            60,
-            "the kernel's own range",
-            "bcache/writeback.h, WRITEBACK_RATE_UPDATE_SECS_MAX",
+            1, 60, "the kernel's own range", "bcache/writeback.h, WRITEBACK_RATE_UPDATE_SECS_MAX"
         ),
         gate=True,
     ),
@@ -143,9 +138,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         about="destage faster when fragmented",
     ),
     _backing(
-        name="writeback_metadata",
-        unit=KnobUnit.FLAG,
-        about="no effect: the kernel never reads it",
+        name="writeback_metadata", unit=KnobUnit.FLAG, about="no effect: the kernel never reads it"
     ),
     _backing(
         name="cache_mode",
@@ -207,11 +200,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         interval_ns=NS_PER_S,
         trigger=True,
     ),
-    _internal(
-        name="gc_after_writeback",
-        unit=KnobUnit.FLAG,
-        about="garbage collection once clean",
-    ),
+    _internal(name="gc_after_writeback", unit=KnobUnit.FLAG, about="garbage collection once clean"),
     _internal(
         name="cutoff_writeback",
         unit=KnobUnit.PERCENT,

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ebbgate.signals.histogram import count_beyond
 from ebbgate.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 _TRACE = 0.01
@@ -54,12 +55,7 @@ def bucket_edges_ns(bucket: int) -> tuple[int, int]:
 
 def reaching(counts: Sequence[float], wait_ns: int) -> float:
     """Return how many of the gaps lasted at least `wait_ns`; linear inside a bucket."""
-    bucket = (wait_ns // NS_PER_US).bit_length() - 1
-    total = float(sum(counts[bucket + 1 :]))
-    if 0 <= bucket < len(counts):
-        low, high = bucket_edges_ns(bucket)
-        total += counts[bucket] * (high - wait_ns) / (high - low)
-    return total
+    return count_beyond(counts, wait_ns, NS_PER_US)
 
 
 def likely_until_ns(counts: Sequence[float], idle_ns: int, share: float) -> int:

@@ -99,20 +99,23 @@ def _middle_ns(bucket: int) -> int:
 _MIDDLES_NS: Final = tuple(_middle_ns(bucket) for bucket in range(128))
 
 
-# ---- bytes by run length ------------------------------------------------------------------------
-def bucket_low_bytes(bucket: int) -> int:
-    """Return the shortest run of a bucket, which holds [512 * 2^i, 512 * 2^(i+1)) bytes."""
-    return SECTOR_BYTES << bucket
+# ---- log2 buckets -------------------------------------------------------------------------------
+def count_beyond(counts: Sequence[float], value: int, base: int) -> float:
+    """Return the count of what had reached `value`; linear inside a bucket.
+
+    Bucket i holds [base * 2^i, base * 2^(i+1)).
+    """
+    bucket = (value // base).bit_length() - 1
+    total = float(sum(counts[bucket + 1 :]))
+    if 0 <= bucket < len(counts):
+        low = base << bucket
+        total += counts[bucket] * (2 * low - value) / low
+    return total
 
 
 def bytes_beyond(runs: Sequence[float], cutoff_bytes: int) -> float:
-    """Return the bytes of runs that had reached `cutoff_bytes`; linear inside a bucket."""
-    bucket = (cutoff_bytes // SECTOR_BYTES).bit_length() - 1
-    total = float(sum(runs[bucket + 1 :]))
-    if 0 <= bucket < len(runs):
-        low, high = bucket_low_bytes(bucket), bucket_low_bytes(bucket + 1)
-        total += runs[bucket] * (high - cutoff_bytes) / (high - low)
-    return total
+    """Return the bytes of runs that had reached `cutoff_bytes`."""
+    return count_beyond(runs, cutoff_bytes, SECTOR_BYTES)
 
 
 def share_beyond(runs: Sequence[float], cutoff_bytes: int) -> float | None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.signals.histogram import (
-    bucket_low_bytes,
     bytes_beyond,
     cutoff_for,
     decay_add,
@@ -164,7 +163,3 @@ def test_the_cutoff_stays_within_its_bounds_and_bypasses_nearly_all(runs: list[i
     cutoff = cutoff_for(runs, 256 * KIB, 4 * MIB)
     assert 256 * KIB <= cutoff <= 4 * MIB
     assert bytes_beyond(runs, cutoff) >= 0.95 * bytes_beyond(runs, 256 * KIB) - 1e-6
-
-
-def test_buckets_start_at_one_sector() -> None:
-    assert [bucket_low_bytes(i) for i in (0, 1, 10)] == [512, KIB, 512 * KIB]

@@ -15,7 +15,7 @@ from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.document import PolicyDocument, RuleText, StrategyUse
 from ebbgate.policy.language.link import overlaid
 from ebbgate.policy.language.params import with_values
-from ebbgate.policy.language.settings import effect_of, limits_of, proposal_of
+from ebbgate.policy.language.settings import limits_of, proposal_of
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
 
@@ -62,11 +62,10 @@ def _destage(
 
 
 def _rule(rule: RuleText, kind: Kind) -> Rule:
-    effect = effect_of(rule.settings, kind)
     return Rule(
         name=rule.name,
         when=rule.when,
-        proposal=proposal_of(f"rule {rule.name}", rule.why, effect),
+        proposal=proposal_of(f"rule {rule.name}", rule.why, rule.settings, kind),
         # Both control the gate, so neither may change within the other's interval.
         settings=tuple(dict.fromkeys(_GATE.get(name, name) for name in rule.settings)),
         dwell_ns=rule.hold_ns,

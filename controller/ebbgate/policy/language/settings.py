@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.knobs.catalog import BOUNDS, CUTOFF
@@ -118,25 +117,16 @@ LIMITS: Final[ObjectSchema[Mapping[str, Mapping[str, float]]]] = ObjectSchema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RuleEffect:
-    """A rule's settings on one kind of cache. `cannot`: settings without effect there, and why."""
+def proposal_of(strategy: str, why: str, settings: Mapping[str, Quantity], kind: Kind) -> Proposal:
+    """Return the proposal of a rule that competes with those of the strategies.
 
-    gate: Gate | None = None
-    cutoff_bytes: int | None = None
-    congestion_bypass: bool | None = None
-    cannot: tuple[str, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Whether no setting has an effect."""
-        return self.gate is None and self.cutoff_bytes is None and self.congestion_bypass is None
-
-
-def effect_of(settings: Mapping[str, Quantity], kind: Kind) -> RuleEffect:
-    """Translate the settings of a rule for this kind of cache."""
-    cannot = [why for name in settings if (why := _why_not(name, settings[name], kind))]
-    able = {n: value for n, value in settings.items() if not _why_not(n, value, kind)}
+    Settings without effect on this kind of cache are named in the reason.
+    """
+    faults = {name: _why_not(name, value, kind) for name, value in settings.items()}
+    able = {name: value for name, value in settings.items() if not faults[name]}
+    lost = "; ".join(fault for fault in faults.values() if fault)
+    if not able:
+        return Proposal(strategy, lost, unsupported=lost)
     gate = None
     if DESTAGE_RATE in able:
         gate = _rate_gate(able[DESTAGE_RATE], kind)
@@ -144,25 +134,12 @@ def effect_of(settings: Mapping[str, Quantity], kind: Kind) -> RuleEffect:
         depth = int(able[DESTAGE_DEPTH])
         gate = Gate(GateKind.PACED, depth_ios=depth) if depth else Gate(GateKind.CLOSED)
     cutoff = able.get(SEQUENTIAL_CUTOFF)
-    return RuleEffect(
-        gate,
-        None if cutoff is None else int(cutoff),
-        False if CONGESTION_BYPASS in able else None,
-        tuple(cannot),
-    )
-
-
-def proposal_of(strategy: str, why: str, effect: RuleEffect) -> Proposal:
-    """Return the proposal that competes with those of the strategies."""
-    lost = "; ".join(effect.cannot)
-    if effect.empty:
-        return Proposal(strategy, lost, unsupported=lost)
     return Proposal(
         strategy,
         f"on: {why}" + (f" [{lost}]" if lost else ""),
-        gate=effect.gate,
-        sequential_cutoff_bytes=effect.cutoff_bytes,
-        congestion_bypass=effect.congestion_bypass,
+        gate=gate,
+        sequential_cutoff_bytes=None if cutoff is None else int(cutoff),
+        congestion_bypass=False if CONGESTION_BYPASS in able else None,
     )
 
 

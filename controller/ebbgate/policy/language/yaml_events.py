@@ -205,12 +205,6 @@ def _hint(error: yaml.MarkedYAMLError) -> str:
         return 'put a comparison in quotes: "> 40%"'
     if "'\\t'" in message:
         return "indent with spaces"
-    if (
-        "'%'" in message
-        or "'@'" in message
-        or "'`'" in message
-        or "'*'" in message
-        or "alias" in message
-    ):
+    if any(sign in message for sign in ("'%'", "'@'", "'`'", "'*'", "alias")):
         return 'put the value in quotes: "*"'
     return "see the examples in policies/README.md"
