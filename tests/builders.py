@@ -234,13 +234,8 @@ def busy_edge(at_ms: int, gap_ms: int = 2500, name: str = "bcache0") -> Edge:
 
 def queue_sample(at_ms: float, in_flight_ios: int, done_ios: int = 0, **parts: Any) -> QueueSample:
     """A sample of the backing device's queue, in pieces of 64 KiB."""
-    known: dict[str, Any] = {
-        "done_bytes": done_ios * 64 * KIB,
-    }
-    at_ns = round(at_ms * NS_PER_MS)
-    return QueueSample(
-        "bcache0", at_ns, in_flight_ios=in_flight_ios, done_ios=done_ios, **{**known, **parts}
-    )
+    parts.setdefault("done_bytes", done_ios * 64 * KIB)
+    return QueueSample("bcache0", round(at_ms * NS_PER_MS), in_flight_ios, done_ios, **parts)
 
 
 def volume_state(**parts: Any) -> VolumeState:

@@ -13,7 +13,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Thread
@@ -25,6 +24,7 @@ from ebbgate.daemon.loop_silence import LoopSilence, measured_loop
 from ebbgate.errors import UsageError
 from ebbgate.intents.server import ControlServer
 from ebbgate.units import NS_PER_MS
+from tests.control_harness import end, on_loop
 
 DEADLINE_S = 10.0
 SILENCE_NS_MAX = 500 * NS_PER_MS
@@ -72,16 +72,7 @@ class ControlHarness:
 
     def call(self, work: Callable[[], Any]) -> Any:
         """On the event loop's thread."""
-        done: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(work())
-            except BaseException as error:
-                done.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
-        return done.result(DEADLINE_S)
+        return on_loop(self._loop, work)
 
     def finish(self) -> None:
         """What is pending is done."""
@@ -94,10 +85,7 @@ class ControlHarness:
         self.call(done)
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.control.stop(), self._loop).result(DEADLINE_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(DEADLINE_S)
-        self._loop.close()
+        end(self._loop, self._thread, self.control)
 
 
 class Client:

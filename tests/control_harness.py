@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.errors import UsageError
@@ -23,6 +23,7 @@ from ebbgate.intents.validation import check_intent
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 
+T = TypeVar("T")
 Outcome = tuple[bool, str]
 Decide = Callable[[IntentRow], Outcome | None]
 _DEADLINE_S: Final = 20.0
@@ -79,14 +80,19 @@ def answering(
     thread = Thread(target=loop.run_forever, name="control socket")
     thread.start()
     try:
-        _on(loop, server.start)
+        on_loop(loop, server.start)
         assert not server.problem, server.problem
         yield asked
     finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_DEADLINE_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_DEADLINE_S)
-        loop.close()
+        end(loop, thread, server)
+
+
+def end(loop: asyncio.AbstractEventLoop, thread: Thread, server: ControlServer) -> None:
+    """Stop the server, its loop and the loop's thread."""
+    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_DEADLINE_S)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(_DEADLINE_S)
+    loop.close()
 
 
 def refuse(_: IntentRow) -> Outcome:
@@ -94,16 +100,15 @@ def refuse(_: IntentRow) -> Outcome:
     raise UsageError("the test refuses this", "ask another test")
 
 
-def _on(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+def on_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], T]) -> T:
     """Run it on the loop's thread; raises what it raises."""
-    done: Future[None] = Future()
+    done: Future[T] = Future()
 
     def run() -> None:
         try:
-            work()
-            done.set_result(None)
+            done.set_result(work())
         except BaseException as error:
             done.set_exception(error)
 
     loop.call_soon_threadsafe(run)
-    done.result(_DEADLINE_S)
+    return done.result(_DEADLINE_S)

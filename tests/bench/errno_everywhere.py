@@ -18,15 +18,13 @@ from pathlib import Path
 
 from ebbgate.model.volume import Kind
 from tests.bench.context import Context, Scenario
-from tests.bench.disturbed import driven
+from tests.bench.disturbed import BCACHE, DM_CACHE, FILES, Found, by_variant, driven
 from tests.bench.report import Report
 from tests.errno_harness import ERRNOS, ErrnoHarness, FaultResult
-from tests.lab.guest import Guest
+from tests.lab.session import Session
 from tests.stop_harness import Machine
 
-FILES, BCACHE, DM_CACHE = "files", "bcache", "dm-cache"
 FAULTS = 100
-Found = dict[str, float]
 
 
 def on_files(context: Context) -> Iterator[Found]:
@@ -68,25 +66,17 @@ def _found(context: Context, found: FaultResult) -> Found:
     return {"broken": float(bool(found.broken))}
 
 
-def in_lab(context: Context, kinds: list[Kind]) -> Iterator[tuple[Kind, Found]]:
-    """A hundred faults on each real volume."""
-    with Guest() as guest:
-        for kind in kinds:
-            for said in driven(guest, kind, "errno", FAULTS, context.seed):
-                if said["broken"]:
-                    context.say(f"{kind}: {said}")
-                yield kind, {"broken": float(bool(said["broken"]))}
+def in_lab(context: Context, guest: Session, kind: Kind) -> Iterator[Found]:
+    """A hundred faults on a real volume."""
+    for said in driven(guest, kind, "errno", FAULTS, context.seed):
+        if said["broken"]:
+            context.say(f"{kind}: {said}")
+        yield {"broken": float(bool(said["broken"]))}
 
 
 def run(context: Context) -> Report:
     """The variant, or all of them."""
-    wanted = [v for v in (FILES, BCACHE, DM_CACHE) if context.variant in ("", v)]
-    runs: dict[str, list[Found]] = {variant: [] for variant in wanted}
-    if FILES in wanted:
-        runs[FILES] = list(on_files(context))
-    real = [kind for kind in (Kind.BCACHE, Kind.DM_CACHE) if str(kind) in wanted]
-    for kind, found in in_lab(context, real) if real else ():
-        runs[str(kind)].append(found)
+    runs = by_variant(context, on_files, in_lab)
     ratios: dict[str, float] = {}
     goals: dict[str, str] = {}
     for variant, each in runs.items():

@@ -18,15 +18,12 @@ from pathlib import Path
 
 from ebbgate.model.volume import Kind
 from tests.bench.context import Context, Scenario
-from tests.bench.disturbed import driven
+from tests.bench.disturbed import BCACHE, DM_CACHE, FILES, Found, by_variant, driven
 from tests.bench.report import Report
-from tests.lab.guest import Guest
 from tests.lab.session import Session
 from tests.stop_harness import Machine, others
 
-FILES, BCACHE, DM_CACHE = "files", "bcache", "dm-cache"
 KILLS = 100
-Found = dict[str, float]
 
 
 def on_files(context: Context) -> Iterator[Found]:
@@ -83,15 +80,7 @@ def in_lab(context: Context, guest: Session, kind: Kind) -> Iterator[Found]:
 
 def run(context: Context) -> Report:
     """The variant, or all of them."""
-    wanted = [v for v in (FILES, BCACHE, DM_CACHE) if context.variant in ("", v)]
-    runs: dict[str, list[Found]] = {variant: [] for variant in wanted}
-    if FILES in wanted:
-        runs[FILES] = list(on_files(context))
-    real = [kind for kind in (Kind.BCACHE, Kind.DM_CACHE) if str(kind) in wanted]
-    if real:
-        with Guest() as guest:
-            for kind in real:
-                runs[str(kind)] = list(in_lab(context, guest, kind))
+    runs = by_variant(context, on_files, in_lab)
     ratios, goals = {}, {}
     for variant, found in runs.items():
         context.say(f"{variant}: {len(found)} kills")

@@ -13,6 +13,8 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 from statistics import median
@@ -78,10 +80,23 @@ def request(path: str) -> bytes:
     return f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-async def read_pages(load: Load, volumes: list[str]) -> None:
-    """One reader."""
+@asynccontextmanager
+async def connection(
+    load: Load, who: str
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection whose failure is counted."""
     reader, writer = await asyncio.open_connection("127.0.0.1", load.port, limit=1 << 24)
     try:
+        yield reader, writer
+    except (OSError, EOFError, TimeoutError) as error:
+        load.errors[f"{who}: {type(error).__name__}"] += 1
+    finally:
+        writer.close()
+
+
+async def read_pages(load: Load, volumes: list[str]) -> None:
+    """One reader."""
+    async with connection(load, "reader") as (reader, writer):
         await asyncio.sleep(load.random.random() * PAUSE_S)
         while True:
             for path in routes(load.random, volumes, time.time()):
@@ -92,19 +107,13 @@ async def read_pages(load: Load, volumes: list[str]) -> None:
                 async with asyncio.timeout(_PATIENCE_S):
                     await ask(load, reader, path)
                 load.answers_s.append(time.monotonic() - began_s)
-                await asyncio.sleep(
-                    max(0.0, min(PAUSE_S + began_s - time.monotonic(), load.left_s))
-                )
-    except (OSError, EOFError, TimeoutError) as error:
-        load.errors[f"reader: {type(error).__name__}"] += 1
-    finally:
-        writer.close()
+                pause_s = min(PAUSE_S + began_s - time.monotonic(), load.left_s)
+                await asyncio.sleep(max(0.0, pause_s))
 
 
 async def follow(load: Load) -> None:
     """One stream; it must tell something at least every 15 s, and not end."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", load.port, limit=1 << 24)
-    try:
+    async with connection(load, "stream") as (reader, writer):
         writer.write(request("/events"))
         while load.left_s > 0:
             async with asyncio.timeout(_PATIENCE_S):
@@ -114,10 +123,6 @@ async def follow(load: Load) -> None:
                 return
             load.received_bytes += len(part)
             load.events += part.count(b"\nevent: ")
-    except (OSError, EOFError, TimeoutError) as error:
-        load.errors[f"stream: {type(error).__name__}"] += 1
-    finally:
-        writer.close()
 
 
 async def stop_reading(load: Load) -> None:

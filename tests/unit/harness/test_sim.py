@@ -21,10 +21,13 @@ from tests.sim.simulation import DISK_BYTES, VOLUME, Pause, Script, Setup, Simul
 from tests.sim.writeback import AHEAD_NS_MAX, IN_FLIGHT_MAX, Writeback
 
 
-def thread(clock: Clock, pieces: int = 1000) -> Writeback:
+def thread(percent: int, rate: int = 8, pieces: int = 1000) -> tuple[Clock, Writeback]:
     """A writeback thread on an ordinary disk."""
+    clock = Clock()
     disk = Disk(clock, HddModel(DISK_BYTES, random.Random(1)))
-    return Writeback(clock, disk, scattered(64 * KIB, pieces * 64 * KIB))
+    writeback = Writeback(clock, disk, scattered(64 * KIB, pieces * 64 * KIB))
+    writeback.percent, writeback.rate_sectors_per_s = percent, rate
+    return clock, writeback
 
 
 def test_equal_times_run_in_the_order_in_which_they_were_asked_for() -> None:
@@ -36,25 +39,19 @@ def test_equal_times_run_in_the_order_in_which_they_were_asked_for() -> None:
 
 
 def test_a_rate_is_kept() -> None:
-    clock = Clock()
-    writeback = thread(clock)
-    writeback.percent, writeback.rate_sectors_per_s = 40, MIB // 512
+    clock, writeback = thread(40, MIB // 512)
     clock.run_until(20 * NS_PER_S)
     assert writeback.done_bytes == pytest.approx(20 * MIB, rel=0.05)
 
 
 def test_at_the_lowest_rate_a_pass_comes_each_two_and_a_half_seconds() -> None:
-    clock = Clock()
-    writeback = thread(clock)
-    writeback.percent, writeback.rate_sectors_per_s = 40, 1
+    clock, writeback = thread(40, 1)
     clock.run_until(20 * NS_PER_S)
     assert writeback.done_ios == 20 * NS_PER_S // AHEAD_NS_MAX
 
 
 def test_a_rate_that_is_written_later_does_not_take_a_sleep_back() -> None:
-    clock = Clock()
-    writeback = thread(clock)
-    writeback.percent, writeback.rate_sectors_per_s = 40, 1
+    clock, writeback = thread(40, 1)
     clock.run_until(NS_PER_S)
     writeback.rate_sectors_per_s = 1 << 20
     writeback.wake()
@@ -63,9 +60,7 @@ def test_a_rate_that_is_written_later_does_not_take_a_sleep_back() -> None:
 
 
 def test_percent_zero_and_a_wake_take_a_sleep_back() -> None:
-    clock = Clock()
-    writeback = thread(clock)
-    writeback.percent, writeback.rate_sectors_per_s = 40, 1
+    clock, writeback = thread(40, 1)
     clock.run_until(NS_PER_S)
     writeback.percent = 0
     clock.run_until(NS_PER_S + 100 * NS_PER_MS)
@@ -76,9 +71,7 @@ def test_percent_zero_and_a_wake_take_a_sleep_back() -> None:
 
 
 def test_never_more_than_64_pieces_are_under_way() -> None:
-    clock = Clock()
-    writeback = thread(clock)
-    writeback.percent = 0
+    clock, writeback = thread(0)
     most = []
     clock.every(NS_PER_MS, lambda: most.append(writeback.in_flight_ios))
     clock.run_until(5 * NS_PER_S)
@@ -86,9 +79,7 @@ def test_never_more_than_64_pieces_are_under_way() -> None:
 
 
 def test_dirty_data_that_comes_to_a_clean_cache_is_destaged() -> None:
-    clock = Clock()
-    writeback = thread(clock, pieces=0)
-    writeback.percent = 0
+    clock, writeback = thread(0, pieces=0)
     clock.run_until(NS_PER_S)
     writeback.add((0, 4096))
     assert writeback.dirty_bytes == 4096
@@ -161,8 +152,8 @@ def test_edges_alternate_and_queue_samples_come_only_while_the_gate_is_open() ->
 
 
 def test_a_shorter_wait_gives_the_idle_edge_at_once() -> None:
-    clock, said = Clock(), list[str]()
-    probe = Probe(clock, VOLUME, thread(clock, 0), said.append)
+    (clock, writeback), said = thread(10, pieces=0), list[str]()
+    probe = Probe(clock, VOLUME, writeback, said.append)
     probe.start(NS_PER_S)
     probe.wait_ns = NS_PER_S
     clock.run_until(400 * NS_PER_MS)

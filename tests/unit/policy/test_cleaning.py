@@ -11,7 +11,6 @@ import pytest
 from ebbgate.actuators.gate_plan import cleaner_step
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.actuators.restore import restore
-from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry, OutcomeKind
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
@@ -22,9 +21,8 @@ from ebbgate.probes.volume_state import read_state
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import dm_volume
 from tests.builders import volume as bcache
-from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeDm, fake_lvm
+from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, lvm_disks, lvm_machine
 from tests.fake_journal import FakeJournal
-from tests.fake_sysfs import FakeSysfs
 
 ASKED = Cleaning(since_ns=100 * NS_PER_S, until_ns=160 * NS_PER_S, who="anna", dirty_bytes=80 * MIB)
 SEEN = replace(ASKED, seen=True)
@@ -43,11 +41,7 @@ class Machine:
     """LVM's vg/data on a fake machine, and a journal."""
 
     def __init__(self, root: Path) -> None:
-        fake = FakeSysfs(root)
-        fake.disk("vda", "254:0")
-        fake.disk("vdb", "254:16", rotational=False)
-        self.dm: FakeDm = fake_lvm(fake)
-        self.sysfs = Sysfs(root, self.dm)
+        self.sysfs, self.dm = lvm_machine(lvm_disks(root))
         self.volume: Volume = find(self.sysfs, "vg/data")
         self.journal = FakeJournal()
         self.writer = KnobWriter(self.sysfs, self.volume, self.journal, "this boot")

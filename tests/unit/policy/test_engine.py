@@ -7,15 +7,7 @@ import pytest
 
 from ebbgate.model.decision import GateKind
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
-from ebbgate.policy.engine import (
-    Event,
-    Outcome,
-    OverrideChange,
-    Phase,
-    Policy,
-    State,
-    step,
-)
+from ebbgate.policy.engine import Event, Outcome, OverrideChange, Phase, Policy, State, step
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
 from ebbgate.units import NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample

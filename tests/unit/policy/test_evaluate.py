@@ -177,9 +177,9 @@ def test_the_probe_is_asked_for_the_queue_only_while_the_gate_is_open() -> None:
     )
 
 
-def conditions(frame: Frame) -> dict[str, tuple[str | None, str, bool]]:
+def conditions(*events: Frame | Edge) -> dict[str, tuple[str | None, str, bool]]:
     found = {}
-    for proposal in decided(frame).proposals:
+    for proposal in decided(*events).proposals:
         for each in proposal.conditions:
             found[each.signal] = (each.measured, each.threshold, each.holds)
     return found
@@ -198,18 +198,10 @@ def test_conditions_show_measured_values_beside_thresholds() -> None:
 
 
 def test_the_explanation_of_an_edge_shows_the_edges_values() -> None:
-    (quiet,) = [
-        each
-        for each in decided(busy_frame(1000), idle_edge(1500, 310)).proposals[0].conditions
-        if each.signal == "idle for"
-    ]
-    assert (quiet.measured, quiet.holds) == ("310 ms", True)
-    (quiet,) = [
-        each
-        for each in decided(idle_frame(1000), busy_edge(1500)).proposals[0].conditions
-        if each.signal == "idle for"
-    ]
-    assert (quiet.measured, quiet.holds) == ("0 s", False)
+    measured, _, holds = conditions(busy_frame(1000), idle_edge(1500, 310))["idle for"]
+    assert (measured, holds) == ("310 ms", True)
+    measured, _, holds = conditions(idle_frame(1000), busy_edge(1500))["idle for"]
+    assert (measured, holds) == ("0 s", False)
 
 
 def test_a_condition_on_an_unknown_value_is_not_met() -> None:

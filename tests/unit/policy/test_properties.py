@@ -296,9 +296,7 @@ def test_a_state_decides_the_same_whenever_it_is_asked(events: Events) -> None:
 
 @given(STATES, st.lists(st.tuples(EVENT | OVERRIDES, POLICIES), max_size=12), POLICIES)
 def test_an_edge_sees_the_gate_of_the_whole_decision(
-    state: State,
-    events: list[tuple[Made, Policy]],
-    last: Policy,
+    state: State, events: list[tuple[Made, Policy]], last: Policy
 ) -> None:
     now_ns = 10 * NS_PER_S
     for (make, signals), policy in events:

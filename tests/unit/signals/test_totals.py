@@ -182,9 +182,7 @@ def test_actors_without_number_become_one() -> None:
     assert found["writeback_rate", OTHERS] == 744
 
 
-def test_the_status_counts_writes_of_strategies_and_manual_ones(
-    enforced: LoopHarness,
-) -> None:
+def test_the_status_counts_writes_of_strategies_and_manual_ones(enforced: LoopHarness) -> None:
     enforced.gap_and_back()
     enforced.someone_writes("writeback_percent", "17")
     enforced.tick()
