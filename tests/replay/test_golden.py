@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from ebbgate.probes.recording import Damaged, RecordingHeader, read_recording
+from tests.golden import check_golden
 from tests.replay.decision_text import replay_lines
 
 FOLDER = Path(__file__).parent
 RECORDINGS = sorted(FOLDER.glob("*.jsonl"))
-UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
 
 each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 
@@ -22,11 +21,7 @@ each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda pat
 def test_the_recording_leads_to_the_reviewed_decisions(recording: Path) -> None:
     with recording.open() as lines:
         text = "\n".join(replay_lines(lines)) + "\n"
-    golden = recording.with_suffix(".golden")
-    if UPDATE:
-        golden.write_text(text)
-    assert golden.exists(), "no golden text yet: make test-replay UPDATE=1, then review it"
-    assert text == golden.read_text(), "review the change, then make test-replay UPDATE=1"
+    check_golden(recording.with_suffix(".golden"), text, "make test-replay UPDATE=1")
 
 
 @each_recording

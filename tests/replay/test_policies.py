@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from ebbgate.cli.app import main
 from ebbgate.policy_files import reader
+from tests.golden import check_golden
 
 FOLDER = Path(__file__).parent
 GOLDEN = FOLDER / "policies"
-UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
 # `adaptive` itself is what all other golden texts are about.
 RECORDINGS = {
     "backup-window": "sim-mixed-stream",
@@ -33,10 +32,7 @@ def test_a_shipped_policy_does_what_was_reviewed(
     recording = FOLDER / f"{RECORDINGS[policy]}.jsonl"
     assert main(["replay", str(recording), "--policy", policy, "--against", "adaptive"]) == 0
     text = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
-    golden = GOLDEN / f"{policy}.golden"
-    if UPDATE:
-        golden.write_text(text)
-    assert text == golden.read_text(), "review the change, then make test-replay UPDATE=1"
+    check_golden(GOLDEN / f"{policy}.golden", text, "make test-replay UPDATE=1")
     changed = [line for line in text.splitlines()[3:] if line.strip()[:2] in ("- ", "+ ")]
     assert len(changed) > 1, "nothing differs: another recording shows more"
 

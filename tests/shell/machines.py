@@ -113,76 +113,71 @@ class Scenario:
     machine: Mapping[str, Any] = field(default_factory=dict)
 
 
-_TWO_SIGNATURES = "0x1fe,dos\n0x438,ext4\n"
+def scenario(command: str, **machine: Any) -> Scenario:
+    """Return a scenario; `machine`: the fields in which the machine differs."""
+    return Scenario(tuple(command.split()), machine)
+
+
 _OTHER_ON_SSD = "other|linear|active||4194304|0|||||/dev/sdb(500)\n"
-_SSD_PV = "8|16|vg|4194304|25599|0\n"
-_SSD_PV_USED = "8|16|vg|4194304|25599|100\n"
+SSD_PV = "8|16|vg|4194304|25599|0\n"
+SSD_UNUSED = "fast|linear|||4194304|0|||||/dev/sdb(0)\n"
+PLAIN = "data|linear|active||4194304|0|||||/dev/sda(0)\n"
+WRITECACHE_TABLE = "0 1048576 writecache s 253:2 253:1 4096 2 high_watermark 60\n"
+_TWO_SIGNATURES = {"sdb": "0x1fe,dos\n0x438,ext4\n"}
+_PV_SIGNATURE = {"sdb": "0x218,LVM2_member\n"}
+_ATTACHED: dict[str, Any] = {"pvs": "8|16|vg|4194304|25599|100\n", "signatures": _PV_SIGNATURE}
 _WRITECACHE: dict[str, Any] = {
+    **_ATTACHED,
     "lvs": WRITECACHE_LVS,
-    "pvs": _SSD_PV_USED,
-    "signatures": {"sdb": "0x218,LVM2_member\n"},
     "dm_status": WRITECACHE,
-    "dm_table": "0 1048576 writecache s 253:2 253:1 4096 2 high_watermark 60\n",
+    "dm_table": WRITECACHE_TABLE,
 }
 _DMCACHE: dict[str, Any] = {
+    **_ATTACHED,
     "lvs": VOL_LVS,
-    "pvs": _SSD_PV_USED,
-    "signatures": {"sdb": "0x218,LVM2_member\n"},
     "dm_status": WRITEBACK,
     "dm_table": TABLE.removeprefix("vg-data: "),
 }
-_ATTACH = ("lvmcache-attach", "--yes", "--mode", "writeback")
-_SSD_UNUSED = "fast|linear|||4194304|0|||||/dev/sdb(0)\n"
-_PLAIN = "data|linear|active||4194304|0|||||/dev/sda(0)\n"
+_POOL = {**_DMCACHE, "lvs": POOL_LVS, "dm_status": THROUGH}
+_SHARED = {**_DMCACHE, "lvs": VOL_LVS + _OTHER_ON_SSD}
+_ATTACH = "lvmcache-attach --yes --mode writeback"
 _ADDED_USER = {**BCACHE_TREE, f"{SET}/bdev1": "-> /block/sdc/bcache", "block/sdc/bcache/x": ""}
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "lvmcache-attach": Scenario((*_ATTACH, "vg/data", "/dev/sdb")),
-    "lvmcache-attach-force": Scenario(
-        (*_ATTACH, "--force", "vg/data", "/dev/sdb"), {"signatures": {"sdb": _TWO_SIGNATURES}}
+    "lvmcache-attach": scenario(f"{_ATTACH} vg/data /dev/sdb"),
+    "lvmcache-attach-force": scenario(
+        f"{_ATTACH} --force vg/data /dev/sdb", signatures=_TWO_SIGNATURES
     ),
-    "lvmcache-attach-pool": Scenario(
-        (*_ATTACH, "--cachepool", "--size", "20g", "vg/data", "/dev/sdb"),
-        {"pvs": _SSD_PV, "signatures": {"sdb": "0x218,LVM2_member\n"}},
+    "lvmcache-attach-pool": scenario(
+        f"{_ATTACH} --cachepool --size 20g vg/data /dev/sdb", pvs=SSD_PV, signatures=_PV_SIGNATURE
     ),
-    "lvmcache-attach-again": Scenario(
-        (*_ATTACH, "--cache-lv", "fast", "vg/data"), {"lvs": _PLAIN + _SSD_UNUSED}
+    "lvmcache-attach-again": scenario(f"{_ATTACH} --cache-lv fast vg/data", lvs=PLAIN + SSD_UNUSED),
+    "lvmcache-detach": scenario("lvmcache-detach --yes vg/data", **_POOL),
+    "lvmcache-detach-free": scenario("lvmcache-detach --yes --free vg/data", **_DMCACHE),
+    "lvmcache-detach-shared": scenario("lvmcache-detach --yes --free vg/data", **_SHARED),
+    "writecache-attach": scenario(
+        "writecache-attach --yes --setting high_watermark=60 vg/data /dev/sdb"
     ),
-    "lvmcache-detach": Scenario(
-        ("lvmcache-detach", "--yes", "vg/data"), {**_DMCACHE, "lvs": POOL_LVS, "dm_status": THROUGH}
+    "writecache-attach-force": scenario(
+        "writecache-attach --yes --force vg/data /dev/sdb", signatures=_TWO_SIGNATURES
     ),
-    "lvmcache-detach-free": Scenario(("lvmcache-detach", "--yes", "--free", "vg/data"), _DMCACHE),
-    "lvmcache-detach-shared": Scenario(
-        ("lvmcache-detach", "--yes", "--free", "vg/data"),
-        {**_DMCACHE, "lvs": VOL_LVS + _OTHER_ON_SSD},
+    "writecache-detach-free": scenario("writecache-detach --yes --free vg/data", **_WRITECACHE),
+    "bcache-attach": scenario("bcache-attach --yes --mode writeback /dev/sda /dev/sdb"),
+    "bcache-attach-force": scenario(
+        "bcache-attach --yes --force /dev/sda /dev/sdb",
+        signatures={"sda": "0x0,xfs\n", **_TWO_SIGNATURES},
     ),
-    "writecache-attach": Scenario(
-        ("writecache-attach", "--yes", "--setting", "high_watermark=60", "vg/data", "/dev/sdb")
+    "bcache-attach-running": scenario(
+        "bcache-attach --yes --mode writearound /dev/sda /dev/sdb", **NO_CACHE
     ),
-    "writecache-attach-force": Scenario(
-        ("writecache-attach", "--yes", "--force", "vg/data", "/dev/sdb"),
-        {"signatures": {"sdb": _TWO_SIGNATURES}},
+    "bcache-attach-made": scenario(
+        "bcache-attach --yes /dev/sda /dev/sdb",
+        signatures={"sda": SUPERBLOCK},
+        superblocks={"sda": BACKING_SUPERBLOCK},
     ),
-    "writecache-detach-free": Scenario(
-        ("writecache-detach", "--yes", "--free", "vg/data"), _WRITECACHE
-    ),
-    "bcache-attach": Scenario(
-        ("bcache-attach", "--yes", "--mode", "writeback", "/dev/sda", "/dev/sdb")
-    ),
-    "bcache-attach-force": Scenario(
-        ("bcache-attach", "--yes", "--force", "/dev/sda", "/dev/sdb"),
-        {"signatures": {"sda": "0x0,xfs\n", "sdb": _TWO_SIGNATURES}},
-    ),
-    "bcache-attach-running": Scenario(
-        ("bcache-attach", "--yes", "--mode", "writearound", "/dev/sda", "/dev/sdb"), NO_CACHE
-    ),
-    "bcache-attach-made": Scenario(
-        ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb"),
-        {"signatures": {"sda": SUPERBLOCK}, "superblocks": {"sda": BACKING_SUPERBLOCK}},
-    ),
-    "bcache-detach": Scenario(("bcache-detach", "--yes", "bcache0"), BCACHE),
-    "bcache-detach-free": Scenario(("bcache-detach", "--yes", "--free", "/dev/sda"), BCACHE),
-    "bcache-detach-shared": Scenario(
-        ("bcache-detach", "--yes", "--free", "bcache0"), {**BCACHE, "sysfs": _ADDED_USER}
+    "bcache-detach": scenario("bcache-detach --yes bcache0", **BCACHE),
+    "bcache-detach-free": scenario("bcache-detach --yes --free /dev/sda", **BCACHE),
+    "bcache-detach-shared": scenario(
+        "bcache-detach --yes --free bcache0", **{**BCACHE, "sysfs": _ADDED_USER}
     ),
 }

@@ -4,173 +4,118 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.golden import check_golden
 from tests.shell.machines import (
     BCACHE,
     BROKEN,
     NO_CACHE,
+    PLAIN,
     POOL_LVS,
+    SSD_PV,
+    SSD_UNUSED,
     STACK,
     THROUGH,
     VOL_LVS,
     WRITEBACK,
     WRITECACHE,
     WRITECACHE_LVS,
+    WRITECACHE_TABLE,
+    Scenario,
+    scenario,
 )
 from tests.shell.recorded import GIB, REPO, UUID, Machine
 
 GOLDEN = Path(__file__).parent / "golden"
-UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
 SCRIPTS = (
     *("lvmcache-attach", "lvmcache-detach", "writecache-attach", "writecache-detach"),
     *("bcache-attach", "bcache-detach", "stack-status"),
 )
 
-CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
-    "lvmcache-attach": (["lvmcache-attach", "-n", "vg/data", "/dev/sdb"], {}),
-    "lvmcache-attach-large": (
-        ["lvmcache-attach", "-n", "--mode", "writeback", "vg/data", "/dev/sdb"],
-        {"ssd_bytes": 1024 * GIB},
+ATTACH = "lvmcache-attach -n vg/data /dev/sdb"
+FORCE = "lvmcache-attach -n --force vg/data /dev/sdb"
+BCACHE_ATTACH = "bcache-attach -n /dev/sda /dev/sdb"
+FAILED = "0 1048576 cache Fail\n"
+HELD = {
+    "block/sdb/sdb1/dev": "8:17\n",
+    "block/sdb/sdb1/holders/md0": "",
+    "block/sdb/sdb1/bcache": "",
+}
+
+CASES: Mapping[str, Scenario] = {
+    "lvmcache-attach": scenario(ATTACH),
+    "lvmcache-attach-large": scenario(
+        "lvmcache-attach -n --mode writeback vg/data /dev/sdb", ssd_bytes=1024 * GIB
     ),
-    "lvmcache-attach-pool-on-a-pv": (
-        ["lvmcache-attach", "-n", "--cachepool", "--size", "20g", "vg/data", "/dev/sdb"],
-        {"pvs": "8|16|vg|4194304|25599|0\n"},
+    "lvmcache-attach-pool-on-a-pv": scenario(
+        "lvmcache-attach -n --cachepool --size 20g vg/data /dev/sdb", pvs=SSD_PV
     ),
-    "lvmcache-attach-force": (
-        ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {"signatures": {"sdb": "0x0,xfs\n"}},
+    "lvmcache-attach-force": scenario(FORCE, signatures={"sdb": "0x0,xfs\n"}),
+    "lvmcache-attach-signature": scenario(ATTACH, signatures={"sdb": "0x0,xfs\n"}),
+    "lvmcache-attach-mounted": scenario(FORCE, mounts={"8:16": "/srv"}),
+    "lvmcache-attach-held": scenario(FORCE, sysfs=HELD),
+    "lvmcache-attach-foreign-pv": scenario(FORCE, pvs="8|16|other|4194304|25599|100\n"),
+    "lvmcache-attach-chunks": scenario(
+        "lvmcache-attach -n --chunk 64k vg/data /dev/sdb", ssd_bytes=1024 * GIB
     ),
-    "lvmcache-attach-signature": (
-        ["lvmcache-attach", "-n", "vg/data", "/dev/sdb"],
-        {"signatures": {"sdb": "0x0,xfs\n"}},
+    "lvmcache-attach-twice": scenario(ATTACH, lvs=VOL_LVS),
+    "lvmcache-attach-no-volume": scenario("lvmcache-attach -n vg/nix /dev/sdb"),
+    "lvmcache-attach-no-device": scenario("lvmcache-attach -n vg/data /dev/nothing"),
+    "lvmcache-attach-unconfirmed": scenario("lvmcache-attach vg/data /dev/sdb"),
+    "lvmcache-attach-missing-pv": scenario(ATTACH, lvs=PLAIN.replace("4194304|0", "4194304|1")),
+    "lvmcache-attach-again": scenario(
+        "lvmcache-attach -n --cache-lv fast vg/data", lvs=PLAIN + SSD_UNUSED
     ),
-    "lvmcache-attach-mounted": (
-        ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {"mounts": {"8:16": "/srv"}},
+    "lvmcache-detach-free": scenario(
+        "lvmcache-detach -n --free vg/data", lvs=VOL_LVS, dm_status=WRITEBACK
     ),
-    "lvmcache-attach-held": (
-        ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {
-            "sysfs": {
-                "block/sdb/sdb1/dev": "8:17\n",
-                "block/sdb/sdb1/holders/md0": "",
-                "block/sdb/sdb1/bcache": "",
-            }
-        },
+    "lvmcache-detach-pool": scenario("lvmcache-detach -n vg/data", lvs=POOL_LVS, dm_status=THROUGH),
+    "lvmcache-detach-needs-check": scenario(
+        "lvmcache-detach -n vg/data", lvs=VOL_LVS, dm_status=BROKEN
     ),
-    "lvmcache-attach-foreign-pv": (
-        ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {"pvs": "8|16|other|4194304|25599|100\n"},
+    "lvmcache-detach-fail": scenario("lvmcache-detach -n vg/data", lvs=VOL_LVS, dm_status=FAILED),
+    "lvmcache-detach-no-cache": scenario("lvmcache-detach -n vg/data"),
+    "writecache-attach": scenario("writecache-attach -n vg/data /dev/sdb"),
+    "writecache-attach-sectors": scenario(
+        "writecache-attach -n --setting high_watermark=60 vg/data /dev/sdb", blkid="512\n"
     ),
-    "lvmcache-attach-chunks": (
-        ["lvmcache-attach", "-n", "--chunk", "64k", "vg/data", "/dev/sdb"],
-        {"ssd_bytes": 1024 * GIB},
+    "writecache-attach-memory": scenario(
+        "writecache-attach -n --block-size 512 --size 90g vg/data /dev/sdb"
     ),
-    "lvmcache-attach-twice": (["lvmcache-attach", "-n", "vg/data", "/dev/sdb"], {"lvs": VOL_LVS}),
-    "lvmcache-attach-no-volume": (["lvmcache-attach", "-n", "vg/nix", "/dev/sdb"], {}),
-    "lvmcache-attach-no-device": (["lvmcache-attach", "-n", "vg/data", "/dev/nothing"], {}),
-    "lvmcache-attach-unconfirmed": (["lvmcache-attach", "vg/data", "/dev/sdb"], {}),
-    "lvmcache-attach-missing-pv": (
-        ["lvmcache-attach", "-n", "vg/data", "/dev/sdb"],
-        {"lvs": "data|linear|active||4194304|1|||||/dev/sda(0)\n"},
+    "writecache-attach-unknown": scenario("writecache-attach -n vg/data /dev/sdb", blkid=""),
+    "writecache-detach": scenario(
+        "writecache-detach -n --remove vg/data",
+        lvs=WRITECACHE_LVS,
+        dm_status=WRITECACHE,
+        dm_table=WRITECACHE_TABLE,
     ),
-    "lvmcache-attach-again": (
-        ["lvmcache-attach", "-n", "--cache-lv", "fast", "vg/data"],
-        {
-            "lvs": "data|linear|active||4194304|0|||||/dev/sda(0)\n"
-            "fast|linear|||4194304|0|||||/dev/sdb(0)\n"
-        },
+    "bcache-attach": scenario(BCACHE_ATTACH),
+    "bcache-attach-erase-block": scenario(
+        "bcache-attach -n --erase-block 2m --mode writeback /dev/sda /dev/sdb"
     ),
-    "lvmcache-detach-free": (
-        ["lvmcache-detach", "-n", "--free", "vg/data"],
-        {"lvs": VOL_LVS, "dm_status": WRITEBACK},
+    "bcache-attach-small": scenario(BCACHE_ATTACH, ssd_bytes=GIB // 4),
+    "bcache-attach-buckets": scenario(
+        "bcache-attach -n --bucket 1m /dev/sda /dev/sdb", ssd_bytes=GIB // 4
     ),
-    "lvmcache-detach-pool": (
-        ["lvmcache-detach", "-n", "vg/data"],
-        {"lvs": POOL_LVS, "dm_status": THROUGH},
-    ),
-    "lvmcache-detach-needs-check": (
-        ["lvmcache-detach", "-n", "vg/data"],
-        {"lvs": VOL_LVS, "dm_status": BROKEN},
-    ),
-    "lvmcache-detach-fail": (
-        ["lvmcache-detach", "-n", "vg/data"],
-        {"lvs": VOL_LVS, "dm_status": "0 1048576 cache Fail\n"},
-    ),
-    "lvmcache-detach-no-cache": (["lvmcache-detach", "-n", "vg/data"], {}),
-    "writecache-attach": (["writecache-attach", "-n", "vg/data", "/dev/sdb"], {}),
-    "writecache-attach-sectors": (
-        ["writecache-attach", "-n", "--setting", "high_watermark=60", "vg/data", "/dev/sdb"],
-        {"blkid": "512\n"},
-    ),
-    "writecache-attach-memory": (
-        ["writecache-attach", "-n", "--block-size", "512", "--size", "90g", "vg/data", "/dev/sdb"],
-        {},
-    ),
-    "writecache-attach-unknown": (
-        ["writecache-attach", "-n", "vg/data", "/dev/sdb"],
-        {"blkid": ""},
-    ),
-    "writecache-detach": (
-        ["writecache-detach", "-n", "--remove", "vg/data"],
-        {
-            "lvs": WRITECACHE_LVS,
-            "dm_status": WRITECACHE,
-            "dm_table": "0 1048576 writecache s 253:2 253:1 4096 2 high_watermark 60\n",
-        },
-    ),
-    "bcache-attach": (["bcache-attach", "-n", "/dev/sda", "/dev/sdb"], {}),
-    "bcache-attach-erase-block": (
-        [
-            "bcache-attach",
-            "-n",
-            "--erase-block",
-            "2m",
-            "--mode",
-            "writeback",
-            "/dev/sda",
-            "/dev/sdb",
-        ],
-        {},
-    ),
-    "bcache-attach-small": (
-        ["bcache-attach", "-n", "/dev/sda", "/dev/sdb"],
-        {"ssd_bytes": GIB // 4},
-    ),
-    "bcache-attach-buckets": (
-        ["bcache-attach", "-n", "--bucket", "1m", "/dev/sda", "/dev/sdb"],
-        {"ssd_bytes": GIB // 4},
-    ),
-    "bcache-attach-to-running": (["bcache-attach", "-n", "/dev/sda", "/dev/sdb"], NO_CACHE),
-    "bcache-attach-file-system": (
-        ["bcache-attach", "-n", "/dev/sda", "/dev/sdb"],
-        {"signatures": {"sda": "0x438,ext4\n"}},
-    ),
-    "bcache-detach-no-volume": (["bcache-detach", "-n", "/dev/sda"], {}),
-    "stack-status": (["stack-status"], {"dm_status": WRITEBACK, **STACK}),
-    "stack-status-needs-check": (["stack-status"], {"dm_status": BROKEN, **STACK}),
-    "stack-status-fail-json": (
-        ["stack-status", "--json"],
-        {"dm_status": "0 1048576 cache Fail\n", **STACK},
-    ),
-    "stack-status-none": (["stack-status", "vg/nix"], {"lvs": ""}),
+    "bcache-attach-to-running": scenario(BCACHE_ATTACH, **NO_CACHE),
+    "bcache-attach-file-system": scenario(BCACHE_ATTACH, signatures={"sda": "0x438,ext4\n"}),
+    "bcache-detach-no-volume": scenario("bcache-detach -n /dev/sda"),
+    "stack-status": scenario("stack-status", dm_status=WRITEBACK, **STACK),
+    "stack-status-needs-check": scenario("stack-status", dm_status=BROKEN, **STACK),
+    "stack-status-fail-json": scenario("stack-status --json", dm_status=FAILED, **STACK),
+    "stack-status-none": scenario("stack-status vg/nix", lvs=""),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_output_equals_the_golden_text(name: str, tmp_path: Path) -> None:
-    argv, differs = CASES[name]
-    text = Machine(tmp_path, **differs).run(*argv)
-    golden = GOLDEN / f"{name}.golden"
-    if UPDATE:
-        golden.write_text(text)
-    assert text == golden.read_text(), "review the change, then make test-shell UPDATE=1"
+    case = CASES[name]
+    text = Machine(tmp_path, **case.machine).run(*case.argv)
+    check_golden(GOLDEN / f"{name}.golden", text, "make test-shell UPDATE=1")
 
 
 def test_every_golden_text_has_a_case() -> None:
@@ -210,22 +155,22 @@ def test_a_script_names_the_lvm_lock_that_it_cannot_get(script: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("argv", "program", "package"),
+    ("command", "program", "package"),
     [
-        (("lvmcache-attach", "-n", "vg/data", "/dev/sdb"), "dmsetup", "dmsetup"),
-        (("lvmcache-attach", "-n", "vg/data", "/dev/sdb"), "lvconvert", "lvm2"),
-        (("lvmcache-detach", "-n", "vg/data"), "dmsetup", "dmsetup"),
-        (("lvmcache-detach", "-n", "vg/data"), "cache_check", "thin-provisioning-tools"),
-        (("writecache-attach", "-n", "vg/data", "/dev/sdb"), "dmsetup", "dmsetup"),
-        (("writecache-detach", "-n", "vg/data"), "lvs", "lvm2"),
-        (("bcache-attach", "-n", "/dev/sda", "/dev/sdb"), "make-bcache", "bcache-tools"),
-        (("bcache-detach", "-n", "bcache0"), "bcache-super-show", "bcache-tools"),
+        (ATTACH, "dmsetup", "dmsetup"),
+        (ATTACH, "lvconvert", "lvm2"),
+        ("lvmcache-detach -n vg/data", "dmsetup", "dmsetup"),
+        ("lvmcache-detach -n vg/data", "cache_check", "thin-provisioning-tools"),
+        ("writecache-attach -n vg/data /dev/sdb", "dmsetup", "dmsetup"),
+        ("writecache-detach -n vg/data", "lvs", "lvm2"),
+        (BCACHE_ATTACH, "make-bcache", "bcache-tools"),
+        ("bcache-detach -n bcache0", "bcache-super-show", "bcache-tools"),
     ],
 )
 def test_a_missing_program_is_named_with_its_package(
-    argv: tuple[str, ...], program: str, package: str, tmp_path: Path
+    command: str, program: str, package: str, tmp_path: Path
 ) -> None:
-    text = Machine(tmp_path, without=program).run(*argv)
+    text = Machine(tmp_path, without=program).run(*command.split())
     assert f"{program} is not installed\n  install the package {package}\nexit 69\n" in text
 
 
