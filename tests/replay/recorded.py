@@ -43,18 +43,19 @@ def recording(
     print(f"{name}: {len(process.stdout().splitlines())} lines", file=sys.stderr)
 
 
+def bursts(stack: BcacheStack | DmCacheStack, name: str, *options: str) -> None:
+    """Record bursts of reads over pieces of 64 KiB, destaged by the daemon."""
+    with Foreground(stack, 1, *options) as foreground:
+        foreground.fill(_PIECES)
+        with Product(stack.session) as product, recording(product, stack, name, "--pace", "100ms"):
+            foreground.finish()
+
+
 def gap_drain(session: Session) -> None:
-    """Bursts of reads with gaps of 1.5 s over pieces of 64 KiB, destaged by the daemon."""
+    """Bursts of reads with gaps of 1.5 s on bcache."""
     with BcacheStack(session, settings={**QUIET_CACHE, **OFF, "sequential_cutoff": 0}) as stack:
         stack.expect_changed("writeback_rate")
-        options = ("--bursts", "4", "--reads", "60", "--gap-s", "1.5")
-        with Foreground(stack, 1, *options) as foreground:
-            foreground.fill(_PIECES)
-            with (
-                Product(session) as product,
-                recording(product, stack, "lab-gap-drain", "--pace", "100ms"),
-            ):
-                foreground.finish()
+        bursts(stack, "lab-gap-drain", "--bursts", "4", "--reads", "60", "--gap-s", "1.5")
 
 
 def mixed_stream(session: Session) -> None:
@@ -76,14 +77,7 @@ def mixed_stream(session: Session) -> None:
 def dm_gap_drain(session: Session) -> None:
     """Bursts of reads with gaps of 3 s on LVM's dm-cache, whose kernel waits for one of them."""
     with DmCacheStack(session) as stack:
-        options = ("--bursts", "5", "--reads", "60", "--gap-s", "3")
-        with Foreground(stack, 1, *options) as foreground:
-            foreground.fill(_PIECES)
-            with (
-                Product(session) as product,
-                recording(product, stack, "lab-dm-gap-drain", "--pace", "100ms"),
-            ):
-                foreground.finish()
+        bursts(stack, "lab-dm-gap-drain", "--bursts", "5", "--reads", "60", "--gap-s", "3")
 
 
 RECORDINGS: Mapping[str, Callable[[Session], None]] = {

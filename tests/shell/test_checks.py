@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,6 +28,11 @@ from tests.shell.recorded import UUID, Machine
 ATTACH = ("lvmcache-attach", "--yes", "vg/data", "/dev/sdb")
 FORCE = (ATTACH[0], "--force", *ATTACH[1:])
 DETACH = ("bcache-detach", "--yes", "--free", "bcache0")
+PARTITION = {
+    "dev/block/8:17": "-> /block/sdb/sdb1",
+    "block/sdb/sdb1/partition": "1\n",
+    "block/sdb/sdb1/dev": "8:17\n",
+}
 UNREGISTER = f"echo 1 > /sys/{SET}/unregister"
 
 
@@ -127,13 +130,7 @@ def test_a_member_of_a_mounted_btrfs_is_in_use(tmp_path: Path) -> None:
 
 
 def test_a_partition_is_in_use_if_its_disk_is(tmp_path: Path) -> None:
-    partition: Mapping[str, Any] = {
-        "dev/block/8:17": "-> /block/sdb/sdb1",
-        "block/sdb/sdb1/partition": "1\n",
-        "block/sdb/sdb1/dev": "8:17\n",
-        "block/sdb/holders/md0": "",
-    }
-    machine = Machine(tmp_path, sysfs=partition)
+    machine = Machine(tmp_path, sysfs={**PARTITION, "block/sdb/holders/md0": ""})
     refused(machine, (*ATTACH[:-1], "/dev/sdb1"), 64, "/dev/sdb is used by md0")
 
 
@@ -144,13 +141,8 @@ def test_two_names_of_one_device_are_the_same_device(cache: str, tmp_path: Path)
 
 
 def test_a_disk_and_its_partition_are_refused_as_cache_and_backing(tmp_path: Path) -> None:
-    sysfs = {
-        "dev/block/8:17": "-> /block/sdb/sdb1",
-        "block/sdb/sdb1/partition": "1\n",
-        "block/sdb/sdb1/dev": "8:17\n",
-    }
     argv = ("bcache-attach", "--yes", "--force", "/dev/sdb", "/dev/sdb1")
-    refused(Machine(tmp_path, sysfs=sysfs), argv, 64, "/dev/sdb and /dev/sdb1 overlap")
+    refused(Machine(tmp_path, sysfs=PARTITION), argv, 64, "/dev/sdb and /dev/sdb1 overlap")
 
 
 def test_a_physical_volume_that_lvm_does_not_show_is_refused_with_force(tmp_path: Path) -> None:
@@ -250,9 +242,8 @@ def test_a_roll_back_restores_signatures_and_lists_what_it_cannot_restore(tmp_pa
 
 
 def test_a_roll_back_restores_partitions_with_their_table(tmp_path: Path) -> None:
-    partition = {"block/sdb/sdb1/partition": "1\n", "block/sdb/sdb1/dev": "8:17\n"}
     signatures = {"sdb": "0x200,gpt\n0x1fe,PMBR\n"}
-    machine = Machine(tmp_path, sysfs=partition, signatures=signatures, fault="2 fails")
+    machine = Machine(tmp_path, sysfs=PARTITION, signatures=signatures, fault="2 fails")
     text = machine.run(*FORCE)
     assert (
         f"seek={0x200} conv=notrunc,fsync status=none\nundo: blockdev --rereadpt /dev/sdb\n" in text

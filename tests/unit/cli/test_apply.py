@@ -132,11 +132,6 @@ def test_a_gate_knob_cannot_be_applied_in_enforce(cli: Cli) -> None:
     assert "ebbgate release bcache0 writeback_percent" in result.err
 
 
-def test_without_root_the_next_step_is_sudo(cli: Cli) -> None:
-    cli.euid = 1000
-    assert cli("apply", "EBB-206", "bcache0").code == 77
-
-
 def test_doctor_shows_which_advice_can_be_applied(off: Cli) -> None:
     rows = off("doctor", "--json").document["volumes"][0]["advice"]
     assert {row["id"]: row["apply"] for row in rows} == {"EBB-205": True, "EBB-206": True}

@@ -9,37 +9,29 @@ from ebbgate.model.decision import Gate, GateKind
 from tests.builders import decision, live_document, proposal
 from tests.unit.conftest import NOW_NS, Cli
 
-CONDITIONS = [
-    {
-        "signal": "idle for",
-        "measured": "410 ms",
-        "comparison": ">=",
-        "threshold": "300 ms",
-        "holds": True,
-    },
-    {
-        "signal": "time to full",
-        "measured": None,
-        "comparison": "<",
-        "threshold": "60 s",
-        "holds": False,
-    },
-]
+
+def condition(signal: str, measured: str | None, text: str, *, holds: bool) -> dict[str, object]:
+    comparison, threshold = text.split(maxsplit=1)
+    return {
+        "signal": signal,
+        "measured": measured,
+        "comparison": comparison,
+        "threshold": threshold,
+        "holds": holds,
+    }
+
+
 PROPOSALS = [
     {
         "strategy": "idle_destage",
         "reason": "destage: quiet long enough",
-        "unsupported": "",
         "wins": ["destage"],
-        "conditions": CONDITIONS,
+        "conditions": [
+            condition("idle for", "410 ms", ">= 300 ms", holds=True),
+            condition("time to full", None, "< 60 s", holds=False),
+        ],
     },
-    {
-        "strategy": "stream_bypass",
-        "reason": "",
-        "unsupported": "the cache mode is writethrough",
-        "wins": [],
-        "conditions": [],
-    },
+    {"strategy": "stream_bypass", "unsupported": "the cache mode is writethrough"},
 ]
 
 

@@ -117,20 +117,18 @@ def test_an_invalid_request_is_not_sent(cli: Cli) -> None:
     assert (result.code, "did you mean writeback_percent?" in result.err) == (64, True)
 
 
-def test_a_late_outcome_names_the_request_number(cli: Cli) -> None:
-    cli.timeout_s = 1.0
+@pytest.mark.parametrize(
+    ("timeout_s", "words", "waited"), [(1.0, (), "1 s"), (60.0, ("--patience", "1.5"), "1.5 s")]
+)
+def test_a_late_outcome_names_the_request_number(
+    cli: Cli, timeout_s: float, words: tuple[str, ...], waited: str
+) -> None:
+    cli.timeout_s = timeout_s
     with cli.daemon():
-        result = cli("enforce", "bcache0")
+        result = cli(*words, "enforce", "bcache0")
     assert result.code == 69
-    assert "no result within 1 s: request 5 was accepted and continues" in result.err
+    assert f"no result within {waited}: request 5 was accepted and continues" in result.err
     assert "journalctl -u ebbgated" in result.err
-
-
-def test_patience_sets_the_timeout(cli: Cli) -> None:
-    cli.timeout_s = 60.0
-    with cli.daemon():
-        result = cli("--patience", "1.5", "enforce", "bcache0")
-    assert "no result within 1.5 s" in result.err
 
 
 @pytest.fixture
@@ -180,7 +178,9 @@ def test_waiting_is_reported_on_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyP
         assert "waiting for its result" not in cli("enforce", "bcache0", "--json").err
 
 
-@pytest.mark.parametrize("words", [("restore",), ("record", "bcache0")])
+@pytest.mark.parametrize(
+    "words", [("restore",), ("record", "bcache0"), ("apply", "EBB-206", "bcache0")]
+)
 def test_without_root_the_next_step_is_sudo(cli: Cli, words: tuple[str, ...]) -> None:
     cli.euid = 1000
     result = cli(*words)

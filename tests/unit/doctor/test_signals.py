@@ -67,15 +67,17 @@ def test_a_probe_that_cannot_start_has_a_reason(
     assert (found.ok, found.text, found.exit_code) == (False, text, code)
 
 
-def test_another_protocol_is_refused(tmp_path: Path) -> None:
-    found = check(program(tmp_path, json.dumps({**HELLO, "protocol": 99})))
+@pytest.mark.parametrize(
+    ("stdout", "text"),
+    [
+        (json.dumps({**HELLO, "protocol": 99}), "the probe speaks protocol 99, this controller 1"),
+        ("", "the probe printed no valid record"),
+    ],
+)
+def test_a_probe_without_a_valid_record_is_refused(tmp_path: Path, stdout: str, text: str) -> None:
+    found = check(program(tmp_path, stdout))
     assert not found.ok
-    assert found.text.startswith("the probe speaks protocol 99, this controller 1")
-
-
-def test_a_silent_probe_is_no_probe(tmp_path: Path) -> None:
-    found = check(program(tmp_path, ""))
-    assert (found.ok, found.text) == (False, "the probe printed no valid record")
+    assert found.text.startswith(text)
 
 
 def test_a_missing_probe_has_a_next_step(tmp_path: Path) -> None:
