@@ -23,6 +23,7 @@ from typing import Final
 from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.places import depth_of
+from ebbgate.knobs.values import clamped
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.units import NS_PER_MS
 
@@ -213,7 +214,7 @@ def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
         if knob in foreign or (owned is None and (not depth_ios or gate.kind is GateKind.CLOSED)):
             continue
         before = int(owned.original) if owned else depth_of(writer.volume, knob)
-        value = str(min(depth_ios, before) if depth_ios else before)
+        value = str(min(clamped(knob, depth_ios)[0], before) if depth_ios else before)
         if owned is None or owned.tried is not None or owned.written != value:
             steps.append(Step(StepKind.WRITE, knob, value))
     return steps

@@ -155,6 +155,11 @@ def test_a_queue_is_never_made_deeper(harness: WriterHarness) -> None:
     assert harness.value(DEPTH) == "4"
 
 
+def test_a_queue_is_never_too_short_for_ncq(harness: WriterHarness) -> None:
+    harness.drive(replace(OPEN, queue_depth=1))
+    assert harness.value(DEPTH) == "2"
+
+
 def test_a_queue_that_a_person_set_stays_and_the_gate_works(harness: WriterHarness) -> None:
     harness.writer.pinned.add(DEPTH)
     harness.drive(OPEN)
