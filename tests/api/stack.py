@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.programs import REPO, Program, running, until, web_words
-from tests.unit.web.web_fixture import Served
+from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, Served
 
 BUILD = REPO / "build"
 SETS = {"debian": Path("/usr/bin/python3"), "current": BUILD / "venv-web" / "bin" / "python"}
 SCHEMATHESIS = BUILD / "venv-api" / "bin" / "schemathesis"
-TOKEN = "a-token-that-nobody-would-ever-guess"
+WITH_TOKEN = {**RIGHT, **JSON}
 _VOLUMES = ("--volumes", "3", "--hours", "0.3")
 
 

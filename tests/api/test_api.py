@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ebbgate.model.override import IntentKind
-from tests.api.stack import BUILD, SCHEMATHESIS, SETS, TOKEN, history, served
+from tests.api.stack import BUILD, SCHEMATHESIS, SETS, WITH_TOKEN, history, served
 from tests.lab import host
 from tests.programs import REPO, get
-from tests.unit.web.web_fixture import Served, complaint
+from tests.unit.web.web_fixture import TOKEN, Served, complaint
 
 HERE = Path(__file__).resolve().parent
 # A day of history is made first, on whatever machine this is.
@@ -25,7 +25,6 @@ CASES = 10
 """Of random data for each operation and phase; some 20 s of CPU for each set."""
 CASES_FULL = 100
 SEED = os.environ.get("EBBGATE_API_SEED", "1")
-WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
 TOLD = {
     name.lower(): f"#/components/schemas/{name}"
     for name in ("Volumes", "Health", "Decision", "Action", "Intent")

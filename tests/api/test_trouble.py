@@ -5,7 +5,6 @@ route says what it cannot know, and recovers by itself. Real processes, on both 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -20,16 +19,15 @@ import pytest
 
 from ebbgate.store.db import Store
 from tests import web_history
-from tests.api.stack import SETS, TOKEN, Site, history, served
+from tests.api.stack import SETS, WITH_TOKEN, Site, history, served
 from tests.builders import decision, proposal
 from tests.control_harness import answering
 from tests.db_faults import DatabaseFault, damaged, locked, missing
-from tests.programs import REPO, free_port, until
-from tests.unit.web.web_fixture import DEADLINE_S, Answer, complaint
+from tests.programs import free_port, until
+from tests.unit.web.web_fixture import DEADLINE_S, DOCUMENT, Answer, complaint
 
 # A day of history is made first, on whatever machine this is.
 pytestmark = pytest.mark.timeout(300)
-DESCRIBED = json.loads((REPO / "webui" / "openapi.json").read_text())
 ROUTES = (
     "/health",
     "/volumes",
@@ -48,8 +46,6 @@ ROUTES = (
 LOCKED_S = 10.0
 ANSWER_S = 5.0
 """Within this every answer comes, also of a database that somebody keeps."""
-HOLD = b'{"kind": "hold", "args": {"on": true}}'
-WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +85,7 @@ def ask(site: Site, route: str) -> Answer:
     began_s = time.monotonic()
     answer = site.client.ask("GET", path)
     assert time.monotonic() - began_s < ANSWER_S, route
-    responses = DESCRIBED["paths"][f"/api/v1{route}"]["get"]["responses"]
+    responses = DOCUMENT["paths"][f"/api/v1{route}"]["get"]["responses"]
     assert str(answer.status) in responses, (route, answer.status, answer.body)
     schema = responses[str(answer.status)]["content"]["application/json"]["schema"]
     assert complaint(answer.json, schema) == "", route
@@ -97,6 +93,12 @@ def ask(site: Site, route: str) -> Answer:
         assert answer.error["message"]
         assert int(answer.headers["retry-after"]) > 0
     return answer
+
+
+def hold(site: Site) -> Answer:
+    """Request that all knobs stay as they are."""
+    body = b'{"kind": "hold", "args": {"on": true}}'
+    return site.client.ask("POST", "/api/v1/intents", body, **WITH_TOKEN)
 
 
 def statuses(site: Site) -> dict[str, int]:
@@ -209,11 +211,11 @@ def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
     until("it is reported", lambda: not ask(site, "/health").json["intents"]["ok"])
     assert ask(site, "/health").json["intents"]["why"] == "ebbgated is not running"
     assert set(statuses(site).values()) == {200}
-    answer = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
+    answer = hold(site)
     assert (answer.status, answer.error["code"]) == (503, "no_daemon")
     with answering(state / "control.sock", lambda _: None) as asked:
         until("it can be asked", lambda: ask(site, "/health").json["intents"]["ok"])
-        answer = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
+        answer = hold(site)
         assert answer.status == 202, answer.body
         assert [request.kind for request in asked.requests] == ["hold"]
         # The history has it later, or here never; the client can follow it by its number.
@@ -226,7 +228,7 @@ def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
 def test_a_dead_daemon_and_its_return_are_reported_at_once(tmp_path: Path, name: str) -> None:
     with history(tmp_path) as state, served(tmp_path, state, name) as site:
         until("it lives", lambda: ask(site, "/health").json["daemon"]["alive"])
-        assert site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN).status == 202
+        assert hold(site).status == 202
         with site.client.events() as events:
             alive = told(events, health=lambda data: data["daemon"]["alive"])["health"]
             os.kill(alive["daemon"]["pid"], signal.SIGKILL)
@@ -238,7 +240,7 @@ def test_a_dead_daemon_and_its_return_are_reported_at_once(tmp_path: Path, name:
             assert dead["health"]["daemon"]["errors"]
             assert all(each["stale"] for each in dead["volumes"]["volumes"])
             assert set(statuses(site).values()) == {200}
-            refused = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
+            refused = hold(site)
             assert (refused.status, refused.error["code"]) == (503, "no_daemon")
             with answering(state / "control.sock", lambda _: None):
                 back = told(events, health=lambda data: data["daemon"]["alive"])["health"]

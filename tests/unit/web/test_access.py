@@ -116,8 +116,9 @@ def test_it_sees_what_is_written_meanwhile(folder: Path, daemon: ExitStack) -> N
     with closing(Store.open(folder / "history.db")) as store:
         store.add_decision(decision(proposal()), 2)
         store.add_intent(IntentRow(2, "restore", None, {}, "root", 2))
+        store.set_live("bcache1", {}, 2)
         seen = as_web(folder, READ)
-    assert seen == {"decisions": [2, 1], "live": ["bcache0"], "requests": [2, 1]}
+    assert seen == {"decisions": [2, 1], "live": ["bcache0", "bcache1"], "requests": [2, 1]}
 
 
 @needs_root

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,8 +121,6 @@ def test_a_wrong_option_is_refused(
 
 
 def test_port_in_use_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import socket  # noqa: PLC0415
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         options = ["--as-root", "--state-dir", str(tmp_path)]

@@ -147,20 +147,17 @@ def test_requests_are_accepted_while_the_history_is_unreadable(
 
 
 # ---- the daemon --------------------------------------------------------------------------------
-def test_dead_daemon_is_reported_and_all_is_stale(web: WebHarness) -> None:
-    health = web.get("/health").json["daemon"]
-    assert health["alive"] is False
-    assert any("is not running" in each for each in health["errors"])
-    assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
-    assert web.get("/volumes").json["daemon_alive"] is False
-
-
-def test_restarted_daemon_makes_volumes_fresh(
+def test_dead_daemon_makes_volumes_stale_and_its_return_fresh(
     web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "time", _Clock())
-    assert web.get("/volumes").json["daemon_alive"] is False
-    assert web.get("/health").json["intents"] == {"ok": False, "why": "ebbgated is not running"}
+    health = web.get("/health").json
+    assert health["daemon"]["alive"] is False
+    assert any("is not running" in each for each in health["daemon"]["errors"])
+    assert health["intents"] == {"ok": False, "why": "ebbgated is not running"}
+    said = web.get("/volumes").json
+    assert said["daemon_alive"] is False
+    assert all(each["stale"] for each in said["volumes"])
     with web.daemon():
         said = web.get("/volumes").json
         assert said["daemon_alive"] is True

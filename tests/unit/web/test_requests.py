@@ -91,13 +91,8 @@ def test_changed_policy_file_is_read_again(web: WebHarness) -> None:
 def test_effective_policies_have_the_titles_of_volumes(still: WebHarness) -> None:
     told = {each["title"]: each for each in still.get("/policies").json["effective"]}
     assert list(told) == ["bcache0", "bcache1", "vg/data2"]
-    assert told["vg/data2"] == {
-        "volume": "vg-data2",
-        "title": "vg/data2",
-        "policy": "adaptive",
-        "overlay": None,
-        "file": None,
-    }
+    named = {"volume": "vg-data2", "title": "vg/data2", "policy": "adaptive"}
+    assert told["vg/data2"] == {**named, "overlay": None, "file": None}
 
 
 def test_policy_schema_is_served(still: WebHarness) -> None:
@@ -144,31 +139,20 @@ def intent_json(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[
     return {"kind": kind, "volume": volume, "args": args}
 
 
+ENFORCE = intent_json("mode", mode="enforce")
+
+
 def test_request_is_sent_and_can_be_followed(web: WebHarness) -> None:
     with web.daemon() as asked:
-        answer = web.post(
-            "/intents", intent_json("mode", mode="enforce"), **RIGHT, **{"x-ebbgate-who": "jo"}
-        )
+        answer = web.post("/intents", ENFORCE, **RIGHT, **{"x-ebbgate-who": "jo"})
     assert answer.status == 202
     (request,) = asked.requests
     user = pwd.getpwuid(os.geteuid()).pw_name
-    assert (request.kind, request.volume, request.args, request.who) == (
-        "mode",
-        "bcache0",
-        {"mode": "enforce"},
-        f"{user} (jo)",
-    )
-    assert answer.json == {
-        "id": 5,
-        "kind": "mode",
-        "volume": "bcache0",
-        "args": {"mode": "enforce"},
-        "who": f"{user} (jo)",
-        "at_unix_s": NOW_S,
-        "resolved_unix_s": None,
-        "ok": None,
-        "outcome": None,
-    }
+    assert intent_json(request.kind, request.volume, **request.args) == ENFORCE
+    assert request.who == f"{user} (jo)"
+    unresolved = dict.fromkeys(("resolved_unix_s", "ok", "outcome"))
+    known = {**ENFORCE, "id": 5, "who": f"{user} (jo)", "at_unix_s": NOW_S}
+    assert answer.json == known | unresolved
     # The history does not have it yet.
     assert web.get("/intents/5").json == answer.json
     assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
@@ -181,14 +165,14 @@ def test_history_overrides_remembered_requests(web: WebHarness) -> None:
         closing(Store.open(web.config.history_path)) as store,
         web.daemon(lambda _: (True, "bcache0: mode enforce"), store),
     ):
-        assert web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT).status == 202
+        assert web.post("/intents", ENFORCE, **RIGHT).status == 202
         until(lambda: web.get("/intents/5").json["ok"], "the outcome")
     assert web.get("/intents/5").json["outcome"] == "bcache0: mode enforce"
     assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
 
 
 def test_without_a_daemon_nothing_is_accepted(web: WebHarness) -> None:
-    answer = web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT)
+    answer = web.post("/intents", ENFORCE, **RIGHT)
     assert answer.status == 503
     assert answer.error["code"] == "no_daemon"
     assert "systemctl start ebbgated" in answer.error["hint"]
@@ -198,12 +182,10 @@ def test_without_a_daemon_nothing_is_accepted(web: WebHarness) -> None:
 
 def test_refusal_of_the_daemon_is_passed_on(web: WebHarness) -> None:
     with web.daemon(refuse):
-        answer = web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT)
+        answer = web.post("/intents", ENFORCE, **RIGHT)
     assert answer.status == 409
-    assert (answer.error["message"], answer.error["hint"]) == (
-        "the test refuses this",
-        "ask another test",
-    )
+    assert answer.error["message"] == "the test refuses this"
+    assert answer.error["hint"] == "ask another test"
     assert web.get("/intents/5").status == 404
 
 
@@ -321,7 +303,5 @@ def test_invalid_request_is_refused_and_not_saved(web: WebHarness, wanted: Any, 
 @pytest.mark.parametrize("who", ["x" * 65, "a\x07b", "a\x9bb"])
 def test_unprintable_or_long_name_is_refused(web: WebHarness, who: str) -> None:
     with web.daemon():
-        answer = web.post(
-            "/intents", intent_json("restore", None), **RIGHT, **{"x-ebbgate-who": who}
-        )
+        answer = web.post("/intents", {"kind": "restore"}, **RIGHT, **{"x-ebbgate-who": who})
     assert answer.status == 422

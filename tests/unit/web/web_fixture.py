@@ -179,27 +179,24 @@ class Served:
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
         """One request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
-        try:
+        with self._connected() as connection:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             names = {name.lower(): value for name, value in answer.getheaders()}
             return Answer(answer.status, names, answer.read())
-        finally:
-            connection.close()
 
     @contextmanager
     def events(self, last_id: str | None = None) -> Iterator[Iterator[tuple[str, str, Any]]]:
         """An open stream: name, id and data of each event."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
-        try:
-            headers = {} if last_id is None else {"Last-Event-ID": last_id}
+        headers = {} if last_id is None else {"Last-Event-ID": last_id}
+        with self._connected() as connection:
             connection.request("GET", "/api/v1/events", headers=headers)
             answer = connection.getresponse()
             assert answer.status == 200, answer.read()
             yield _events(answer)
-        finally:
-            connection.close()
+
+    def _connected(self) -> closing[http.client.HTTPConnection]:
+        return closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S))
 
 
 @contextmanager
