@@ -56,8 +56,6 @@ class Api:
         self.databases = Databases(config, wall_ns)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._document = b""
-        self._sysfs = sysfs or Sysfs()
-        self._proc = proc
         self.poller = Poller(self.databases, self.publish)
         self.app = FastAPI(
             title="ebbgate",
@@ -76,7 +74,7 @@ class Api:
                 Exception: responses.on_bug,
             },
         )
-        self._add_routes()
+        self._add_routes(sysfs or Sysfs(), proc)
         self._guarded = Guard(self.app, config.web)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,14 +100,14 @@ class Api:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self.broadcaster.publish, events)
 
-    def _add_routes(self) -> None:
+    def _add_routes(self, sysfs: Sysfs, proc: Path) -> None:
         for router in (
             routes_live(self.databases),
             routes_history(self.databases),
             routes_decisions(self.databases),
             routes_intents(self.databases),
             routes_policies(self.databases),
-            routes_doctor(self.databases, self._sysfs, self._proc),
+            routes_doctor(self.databases, sysfs, proc),
             routes_events(self.databases, self.broadcaster, self.poller),
         ):
             self.app.include_router(router, prefix=PREFIX)

@@ -45,12 +45,7 @@ def volume(
         "hit_ratio_window_s": HIT_WINDOW_NS / NS_PER_S,
         "cutoff_dirty_bytes": None if dirty is None or room is None else dirty + room,
         "knobs": {
-            name: {
-                "value": each.value,
-                "original": each.original,
-                "owner": each.owner,
-                "settable": may_be_set(name),
-            }
+            name: {**asdict(each), "settable": may_be_set(name)}
             for name, each in status.knobs.items()
         },
     }

@@ -79,12 +79,10 @@ class ApiError(Exception):
         self.retry_after_s = retry_after_s
 
 
-_STATUS: Final[tuple[tuple[type[EbbgateError], int], ...]] = (
+_STATUS: Final = (
     (NotFound, 404),
-    (UsageError, 422),
-    (ConfigError, 422),
-    (Unavailable, 503),
-    (PermissionDenied, 503),
+    ((UsageError, ConfigError), 422),
+    ((Unavailable, PermissionDenied), 503),
     (AlreadyRunning, 409),
 )
 

@@ -51,12 +51,9 @@ class IntentService:
             raise ApiError(503, text, "try again in a moment", retry_after_s=2)
         try:
             number = self._send(request, label)
-        except NotRunning as error:
-            raise ApiError(
-                503, error.message, error.hint, code="no_daemon", retry_after_s=5
-            ) from error
-        except NotAnswering as error:
-            raise ApiError(503, error.message, error.hint, retry_after_s=5) from error
+        except (NotRunning, NotAnswering) as error:
+            code = "no_daemon" if isinstance(error, NotRunning) else ""
+            raise ApiError(503, error.message, error.hint, code=code, retry_after_s=5) from error
         except Busy as error:
             raise ApiError(429, error.message, error.hint, retry_after_s=1) from error
         except Refused as error:

@@ -11,7 +11,6 @@ from typing import Final
 
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.validation import POLICY_NAME
-from ebbgate.model.status import VolumeStatus
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
@@ -70,7 +69,13 @@ class PolicyCatalog:
             files=found.files,
             shipped=found.shipped,
             effective=[
-                _effective(name, each.status, found.names)
+                EffectivePolicy(
+                    volume=name,
+                    title=each.status.title or name,
+                    policy=str(each.status.policy),
+                    overlay=each.status.overlay,
+                    file=found.names.get(str(each.status.policy)),
+                )
                 for name, each in sorted(live.volumes.items())
             ],
         )
@@ -187,17 +192,6 @@ def _names(paths: list[Path]) -> dict[str, str]:
         if document is not None:
             found.setdefault(document.name, str(path))
     return found
-
-
-def _effective(volume: str, status: VolumeStatus, names: Mapping[str, str]) -> EffectivePolicy:
-    policy = str(status.policy)
-    return EffectivePolicy(
-        volume=volume,
-        title=status.title or volume,
-        policy=policy,
-        overlay=status.overlay,
-        file=names.get(policy),
-    )
 
 
 def _problems(problems: tuple[Diagnostic, ...]) -> list[PolicyProblem]:

@@ -83,7 +83,10 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._open.pop(self, None)
-        self._cancel_timers()
+        for timer in (self._deadline, self._stuck):
+            if timer is not None:
+                timer.cancel()
+        self._deadline = self._stuck = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -162,12 +165,6 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
             self._watch_unsent()
         elif self.silent_since_s is not None:
             self._wait_for_request(IDLE_TIMEOUT_S)
-
-    def _cancel_timers(self) -> None:
-        for timer in (self._deadline, self._stuck):
-            if timer is not None:
-                timer.cancel()
-        self._deadline = self._stuck = None
 
     # ---- answers without the application ---------------------------------------------------------
     def _answer_and_close(self, error: ApiError) -> None:

@@ -48,7 +48,6 @@ HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-NO_STORE: Final = "no-store"
 ABORT: Final = "ebbgate.abort"
 """In the scope: what closes the connection at once, with all that waits in it."""
 CLIENT: Final = "ebbgate.client"
@@ -230,7 +229,7 @@ def _with_headers(send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             headers.update(HEADERS)
             # An answer holds for a moment only; static files set their own header.
-            headers.setdefault("cache-control", NO_STORE)
+            headers.setdefault("cache-control", "no-store")
             if message["status"] == 401:  # noqa: PLR2004 - a status is its own name
                 headers["www-authenticate"] = "Bearer"
         await send(message)

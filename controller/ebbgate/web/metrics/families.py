@@ -159,9 +159,11 @@ class Page(Collector):
         if known_ns is not None:
             self.add(name, labels, known_ns / NS_PER_S)
 
-    def add_states(self, name: str, labels: Labels, states: Iterable[str], state: str) -> None:
-        """Add a sample for each possible state; that of the current one is 1."""
-        for each in states:
+    def add_states(
+        self, name: str, labels: Labels, states: Iterable[str], state: str | None
+    ) -> None:
+        """Add a sample for each possible state if the current one is known; that one is 1."""
+        for each in states if state is not None else ():
             self._put(name, "", {**labels, name: each}, float(each == state))
 
     def add_histogram(self, name: str, labels: Labels, buckets: Buckets) -> None:

@@ -11,16 +11,15 @@ which only `ebbgate doctor` and the page Advice take.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from ebbgate import __version__
 from ebbgate.model.status import DaemonStatus
-from ebbgate.store.queries import Statuses, TimedStatus
+from ebbgate.store.queries import Statuses
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.families import Page
 from ebbgate.web.metrics.volume import add_totals, add_volume
 
-_S = TypeVar("_S")
 SERIES_STALE_NS: Final = 30 * NS_PER_S
 """A document older than this does not show the present state; the slowest tick is 10 s."""
 _PROBE_STATES: Final = ("starting", "running", "down")
@@ -51,21 +50,21 @@ def render(
     page.add("ebbgate_up", {}, daemon_alive)
     page.add("ebbgate_build", {"version": __version__}, 1)
 
-    def shown(found: TimedStatus[_S]) -> bool:
-        return daemon_alive is not False and now_unix_ns - found.at_unix_ns <= SERIES_STALE_NS
+    def shown(at_unix_ns: int) -> bool:
+        return daemon_alive is not False and now_unix_ns - at_unix_ns <= SERIES_STALE_NS
 
     if files is not None:
         # Not from the daemon, which may be silent because the log cannot grow.
         page.add("ebbgate_history_file_bytes", {}, files.file_bytes)
         page.add("ebbgate_history_log_bytes", {}, files.log_bytes)
         page.add("ebbgate_history_limit_bytes", {}, files.limit_bytes)
-    if live.daemon is not None and shown(live.daemon):
+    if live.daemon is not None and shown(live.daemon.at_unix_ns):
         _add_daemon(page, live.daemon.status)
     for name, found in sorted(live.volumes.items()):
         # After a clock was set back a document may come from the future.
         age_ns = max(0, now_unix_ns - found.at_unix_ns)
         page.add_ns("ebbgate_sample_age_seconds", {"volume": name}, age_ns)
-        if shown(found):
+        if shown(found.at_unix_ns):
             add_volume(page, name, found.status)
             add_totals(page, name, found.status.totals)
     return page.text(openmetrics=openmetrics)

@@ -60,16 +60,12 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
 
 
 def _add_states(page: Page, volume: Labels, status: VolumeStatus) -> None:
-    mode = HOLD if status.frozen else status.mode
-    if mode is not None:
-        page.add_states("ebbgate_mode", volume, _MODES, mode)
-    if status.state is not None:
-        state = status.state if status.state in _STATES else _OTHER
-        page.add_states("ebbgate_volume_state", volume, _STATES, state)
-    if status.regime is not None:
-        page.add_states("ebbgate_regime", volume, _REGIMES, status.regime)
-    if status.gate is not None:
-        page.add_states("ebbgate_gate_state", volume, _GATES, status.gate.kind)
+    page.add_states("ebbgate_mode", volume, _MODES, HOLD if status.frozen else status.mode)
+    state = status.state if status.state in (None, *_STATES) else _OTHER
+    page.add_states("ebbgate_volume_state", volume, _STATES, state)
+    page.add_states("ebbgate_regime", volume, _REGIMES, status.regime)
+    gate = status.gate.kind if status.gate else None
+    page.add_states("ebbgate_gate_state", volume, _GATES, gate)
 
 
 # ---- counters -----------------------------------------------------------------------------------

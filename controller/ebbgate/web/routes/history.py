@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any, Final, Literal
 
 from fastapi import APIRouter, Query
@@ -20,6 +20,7 @@ from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import (
     BEFORE,
     NUMBER,
+    NUMBER_MAX,
     SINCE,
     UNTIL,
     VOLUME,
@@ -88,7 +89,9 @@ def routes_history(databases: Databases) -> APIRouter:
         with databases.history() as history:
             need_volume(history, volume)
             found = history.latency_grid(volume, Direction(op), *stretch, points)
-        return reply(Latency.unchecked(volume=volume, op=op, **asdict(found)))
+        # Not with `asdict`, which would copy each of many figures.
+        figures = {each.name: getattr(found, each.name) for each in fields(found)}
+        return reply(Latency.unchecked(volume=volume, op=op, **figures))
 
     @router.get("/volumes/{volume}/actions", summary="Knob writes", response_model=Actions)
     def actions(
@@ -128,10 +131,8 @@ def routes_decisions(databases: Databases) -> APIRouter:
         now_ns = databases.wall_ns()
         since_s = 0.0 if since_unix_s is None else since_unix_s
         stretch = stretch_ns(since_s, until_unix_s, now_ns + NS_PER_S, 0.0)
-        before = {} if before_id is None else {"before_id": before_id}
-        wanted = DecisionFilter(
-            volume, knob, strategy, outcome, *stretch, limit=limit + 1, **before
-        )
+        before = before_id or NUMBER_MAX
+        wanted = DecisionFilter(volume, knob, strategy, outcome, *stretch, before, limit + 1)
         with databases.history() as history:
             rows = history.filtered_decisions(wanted)
             page = rows[:limit]

@@ -43,8 +43,7 @@ def routes_intents(databases: Databases) -> APIRouter:
     )
     def intents(limit: int = _LIMIT, before_id: int | None = BEFORE) -> Response:
         """Requests and their outcomes, newest first."""
-        before = NUMBER_MAX if before_id is None else before_id
-        return reply(IntentList(intents=service.newest(limit, before)))
+        return reply(IntentList(intents=service.newest(limit, before_id or NUMBER_MAX)))
 
     @router.get(
         "/intents/{number}",
