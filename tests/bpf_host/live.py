@@ -227,6 +227,17 @@ class HeldDisk:
         finally:
             run(["fsfreeze", "--unfreeze", mount])
 
+    @contextmanager
+    def writing(self, probe: LiveProbe, count: int, rw: str = "write") -> Iterator[None]:
+        """Keep this many writes of 4 KiB in flight until the end of the context."""
+        argv = ["fio", "--name=w", f"--filename={self.path}", "--direct=1", "--bs=4k", f"--rw={rw}"]
+        argv += ["--ioengine=libaio", f"--iodepth={count}", f"--number_ios={count}"]
+        with self.held():
+            process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+            probe.wait_until(lambda: self.in_flight() >= count, f"{count} writes in flight")
+            yield
+        assert process.wait(DEADLINE_S) == 0
+
     def in_flight(self) -> int:
         """Return the writes in flight by the kernel's count."""
         name = self.path.removeprefix("/dev/")

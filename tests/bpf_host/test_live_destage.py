@@ -7,10 +7,9 @@ Direct writes to a loop disk count as destage; a frozen file system keeps them i
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from tests.bpf_host.live import (
     skip_unless_possible,
     unavailable,
 )
-from tests.probe_records import of_type
+from tests.probe_records import Record, of_type
 
 HERE = Path(__file__).resolve().parent
 BPF = HERE.parents[1] / "bpf"
@@ -87,27 +86,19 @@ class Destage:
         self.probe.wait_for("track", vol=name)
         self.probe.send(f"untrack {name}")
 
-    @contextmanager
-    def writes(self, count: int) -> Iterator[None]:
+    def writes(self, count: int) -> AbstractContextManager[None]:
         """Keep this many writes in flight until the end of the context."""
-        argv = ["fio", "--name=w", f"--filename={self.disk.path}", "--direct=1", "--bs=4k"]
-        argv += ["--ioengine=libaio", f"--iodepth={count}", "--rw=randwrite"]
-        with self.disk.held():
-            fio = subprocess.Popen([*argv, f"--number_ios={count}"], stdout=subprocess.DEVNULL)
-            until = time.monotonic() + 15
-            while self.disk.in_flight() < count:
-                assert time.monotonic() < until, f"only {self.disk.in_flight()} writes in flight"
-                time.sleep(0.01)
-            yield
-        assert fio.wait(15) == 0
+        return self.disk.writing(self.probe, count, "randwrite")
+
+    def samples(self) -> list[Record]:
+        """Return the samples of the queue so far."""
+        return of_type(self.probe.records, "queue", vol="v")
 
     def in_flight(self) -> int:
         """Return the writes in flight of a sample taken after this call."""
-        seen = len(of_type(self.probe.records, "queue", vol="v"))
-        self.probe.wait_until(
-            lambda: len(of_type(self.probe.records, "queue", vol="v")) >= seen + 2, "queue"
-        )
-        return int(of_type(self.probe.records, "queue", vol="v")[-1]["inflight"])
+        seen = len(self.samples())
+        self.probe.wait_until(lambda: len(self.samples()) >= seen + 2, "queue")
+        return int(self.samples()[-1]["inflight"])
 
 
 @pytest.fixture
@@ -136,11 +127,9 @@ def test_writes_from_before_tracking_do_not_count_as_in_flight(destage: Destage)
     destage.pace(20_000_000_000)
     with destage.writes(3):
         began_ns = time.monotonic_ns()
-        seen = len(of_type(destage.probe.records, "queue", vol="v"))
-    destage.probe.wait_until(
-        lambda: len(of_type(destage.probe.records, "queue", vol="v")) > seen, "an empty queue"
-    )
-    sample = of_type(destage.probe.records, "queue", vol="v")[-1]
+        seen = len(destage.samples())
+    destage.probe.wait_until(lambda: len(destage.samples()) > seen, "an empty queue")
+    sample = destage.samples()[-1]
     assert sample["inflight"] == 0
     assert sample["came_ns"] - began_ns < 5_000_000_000
     assert destage.probe.next_tick("v")["destage"]["inflight_ios"] == 0

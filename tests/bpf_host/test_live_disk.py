@@ -7,7 +7,7 @@ import mmap
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,41 +74,33 @@ def test_a_volume_is_idle_again_after_write_zeroes(disk: str) -> None:
         probe.wait_until(lambda: goes_idle_after(probe, 1), "the volume to be idle again")
 
 
+@contextmanager
+def shallow_disk(folder: Path) -> Iterator[HeldDisk]:
+    """A disk whose queue is full with four requests."""
+    with HeldDisk(folder).made() as disk:
+        Path(f"/sys/block/{Path(disk.path).name}/queue/nr_requests").write_text("4")
+        yield disk
+
+
 def test_a_volume_is_idle_again_after_refused_requests(tmp_path: Path) -> None:
-    with HeldDisk(tmp_path).made() as disk, LiveProbe(*RARE_TICKS) as probe:
-        queue = Path(f"/sys/block/{Path(disk.path).name}/queue/nr_requests")
-        queue.write_text("4")
+    with shallow_disk(tmp_path) as disk, LiveProbe(*RARE_TICKS) as probe:
         probe.track_disk(disk.path)
         probe.send(f"wait disk {WAIT_NS}")
         probe.wait_until(probe.edges, "idle edge")
-        with disk.held():
-            full = subprocess.Popen(four_writes(disk.path), stdout=subprocess.DEVNULL)
-            probe.wait_until(lambda: disk.in_flight() == 4, "a full queue")
+        with disk.writing(probe, 4):
             assert refused_writes(disk.path, 8) == 8
-        assert full.wait(15) == 0
         probe.wait_until(lambda: goes_idle_after(probe, 1), "the volume to be idle again")
 
 
 def test_requests_that_are_refused_and_sent_again_count_once(tmp_path: Path) -> None:
-    with HeldDisk(tmp_path).made() as disk, LiveProbe("--tick-ms", "50") as probe:
-        queue = Path(f"/sys/block/{Path(disk.path).name}/queue/nr_requests")
-        queue.write_text("4")
+    with shallow_disk(tmp_path) as disk, LiveProbe("--tick-ms", "50") as probe:
         probe.track_disk(disk.path)
         before = probe.next_tick()["fg"]["write"]
-        with disk.held():
-            full = subprocess.Popen(four_writes(disk.path), stdout=subprocess.DEVNULL)
-            probe.wait_until(lambda: disk.in_flight() == 4, "a full queue")
+        with disk.writing(probe, 4):
             assert refused_writes(disk.path, 8) == 8
             probe.next_tick()
-        assert full.wait(15) == 0
         after = probe.next_tick()["fg"]["write"]
         assert (after["ios"] - before["ios"], after["bytes"] - before["bytes"]) == (4, 16384)
-
-
-def four_writes(device: str) -> list[str]:
-    """The command that keeps four writes of 4 KiB in flight."""
-    argv = ["fio", "--name=w", f"--filename={device}", "--direct=1", "--bs=4k"]
-    return [*argv, "--ioengine=libaio", "--iodepth=4", "--rw=write", "--number_ios=4"]
 
 
 def refused_writes(device: str, count: int) -> int:

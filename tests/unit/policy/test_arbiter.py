@@ -52,20 +52,16 @@ def state(phase: Phase = Phase.WAIT, mode: StreamMode = StreamMode.REST, **signa
     return State(DestageState(phase=phase), streams, frame=seen(1, **signals))
 
 
-def decide(
-    over: ArbiterState, now: State, policy: Policy, now_ns: int, *, explained: bool = True
-) -> Decision:
-    return arbiter.decide(replace(now, arbiter=over), policy, now_ns, explained=explained)
+def decide(over: ArbiterState, now: State, now_ns: int = SECOND) -> Decision:
+    return arbiter.decide(replace(now, arbiter=over), POLICY, now_ns)
 
 
-def ruling(over: ArbiterState, now: State, policy: Policy, now_ns: int) -> Ruling:
+def ruling(over: ArbiterState, now: State, now_ns: int = SECOND, policy: Policy = POLICY) -> Ruling:
     return arbiter.ruling(replace(now, arbiter=over), policy, now_ns)
 
 
-def ticked(
-    over: ArbiterState, at: Frame, now: State, policy: Policy, *, applied: bool
-) -> ArbiterState:
-    return arbiter.on_frame(replace(now, arbiter=over), at, policy, applied=applied).arbiter
+def ticked(over: ArbiterState, at: Frame, now: State, *, applied: bool = True) -> ArbiterState:
+    return arbiter.on_frame(replace(now, arbiter=over), at, POLICY, applied=applied).arbiter
 
 
 def after_a_rise(
@@ -76,7 +72,7 @@ def after_a_rise(
     for number in range(200):
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
-        over = ticked(over, now, acting if bad else calm, POLICY, applied=applied)
+        over = ticked(over, now, acting if bad else calm, applied=applied)
     return over, now.at_ns
 
 
@@ -102,33 +98,32 @@ def overridden(knob: str, value: str, words: str = "") -> ArbiterState:
 # ---- without any --------------------------------------------------------------------------------
 def test_strategies_decide_without_overrides_and_rollbacks() -> None:
     over, now = ArbiterState(), state(Phase.PRESSURE, StreamMode.BYPASS)
-    decision = decide(over, now, POLICY, SECOND)
+    decision = decide(over, now)
     assert [p.strategy for p in decision.proposals] == ["idle_destage", "stream_bypass"]
-    assert ruling(over, now, POLICY, SECOND).gate == decision.gate
-    assert ruling(over, now, POLICY, SECOND).by == "idle_destage"
+    assert ruling(over, now).gate == decision.gate
+    assert ruling(over, now).by == "idle_destage"
 
 
 # ---- overrides ----------------------------------------------------------------------------------
 def test_override_of_a_gate_knob_releases_the_gate() -> None:
     over = overridden("writeback_percent", "20", "20%")
-    decision = decide(over, state(Phase.PRESSURE), POLICY, SECOND)
+    decision = decide(over, state(Phase.PRESSURE))
     assert (decision.gate, decision.gate_strategy) == (Gate(GateKind.RELEASED), "override")
     assert decision.proposals[0].knobs == (("writeback_percent", "20"),)
     assert decision.proposals[1].gate is not None, "the loser is no longer visible"
-    assert ruling(over, state(Phase.PRESSURE), POLICY, SECOND).by == "override"
+    assert ruling(over, state(Phase.PRESSURE)).by == "override"
 
 
 def test_override_of_the_cutoff_beats_stream_bypass() -> None:
-    decision = decide(
-        overridden("sequential_cutoff", str(8 * MIB)), state(mode=StreamMode.BYPASS), POLICY, SECOND
-    )
+    over = overridden("sequential_cutoff", str(8 * MIB))
+    decision = decide(over, state(mode=StreamMode.BYPASS))
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "override")
     assert decision.gate_strategy == "idle_destage"
 
 
 def test_override_of_the_request_length_stops_splitting() -> None:
     over = overridden("max_sectors_kb", "512")
-    decision = decide(over, state(mode=StreamMode.BYPASS), POLICY, SECOND)
+    decision = decide(over, state(mode=StreamMode.BYPASS))
     assert not decision.split_requests
     assert decision.cutoff_strategy == "override"
 
@@ -136,14 +131,14 @@ def test_override_of_the_request_length_stops_splitting() -> None:
 def test_override_of_a_congestion_threshold_leaves_both_alone() -> None:
     over = overridden("congested_read_threshold_us", "5000")
     now = replace(state(), congested=True)
-    assert decide(ArbiterState(), now, POLICY, SECOND).congestion_bypass is False
-    assert decide(over, now, POLICY, SECOND).congestion_bypass is None
+    assert decide(ArbiterState(), now).congestion_bypass is False
+    assert decide(over, now).congestion_bypass is None
 
 
 def test_override_changes_the_decision_key() -> None:
     now, over = state(), overridden("congested_read_threshold_us", "5000")
     keys = {
-        decision_key(now, POLICY, decide(each, now, POLICY, SECOND))
+        decision_key(now, POLICY, decide(each, now))
         for each in (ArbiterState(), over, overridden("congested_read_threshold_us", "6000"))
     }
     assert len(keys) == 3
@@ -152,33 +147,33 @@ def test_override_changes_the_decision_key() -> None:
 # ---- drains -------------------------------------------------------------------------------------
 def test_drain_opens_a_closed_gate() -> None:
     over = ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100))
-    over = ticked(over, seen(1), state(), POLICY, applied=True)
-    decision = decide(over, state(), POLICY, SECOND)
+    over = ticked(over, seen(1), state())
+    decision = decide(over, state())
     assert decision.gate is not None
     assert (decision.gate.kind, decision.gate_strategy) == (GateKind.PACED, "drain")
-    found = ruling(over, state(), POLICY, SECOND)
+    found = ruling(over, state())
     assert (found.gate, found.by) == (decision.gate, "drain")
     assert found.why.startswith("400 MiB dirty, needs ")
 
 
 def test_drain_leaves_a_released_gate_to_the_kernel() -> None:
     over = ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100))
-    over = ticked(over, seen(1), state(), POLICY, applied=True)
-    found = ruling(over, state(Phase.UNKNOWN), POLICY, SECOND)
+    over = ticked(over, seen(1), state())
+    found = ruling(over, state(Phase.UNKNOWN))
     assert (found.gate, found.by) == (Gate(GateKind.RELEASED), "idle_destage")
 
 
 def test_drain_and_guard_change_nothing_where_nothing_can_be_tuned() -> None:
     over, now_ns = rolled_back(Phase.PRESSURE)
     over = replace(over, drain=active(OverrideKind.DRAIN, ends_s=1000))
-    assert ruling(over, state(), Policy(destage=None), now_ns).gate is None
+    assert ruling(over, state(), now_ns, Policy(destage=None)).gate is None
 
 
 # ---- the guard ----------------------------------------------------------------------------------
 def test_pressure_that_slows_users_is_rolled_back() -> None:
     over, now_ns = rolled_back(Phase.PRESSURE)
     pressed = state(Phase.PRESSURE)
-    decision = decide(over, pressed, POLICY, now_ns)
+    decision = decide(over, pressed, now_ns)
     assert decision.gate is not None
     assert (decision.gate.kind, decision.gate_strategy) == (GateKind.CLOSED, "rollback_guard")
     first = decision.proposals[0]
@@ -187,7 +182,7 @@ def test_pressure_that_slows_users_is_rolled_back() -> None:
     (condition,) = first.conditions
     assert (condition.measured, condition.threshold) == ("60 ms", "24.0 ms (before: 12.0 ms)")
     assert condition.holds
-    assert ruling(over, pressed, POLICY, now_ns).gate == decision.gate
+    assert ruling(over, pressed, now_ns).gate == decision.gate
 
 
 @pytest.mark.parametrize(
@@ -201,20 +196,20 @@ def test_pressure_that_slows_users_is_rolled_back() -> None:
 )
 def test_data_that_must_go_beats_the_guard(signals: dict[str, Any]) -> None:
     over, now_ns = rolled_back(Phase.PRESSURE)
-    decision = decide(over, state(Phase.PRESSURE, **signals), POLICY, now_ns)
+    decision = decide(over, state(Phase.PRESSURE, **signals), now_ns)
     assert decision.gate_strategy == "idle_destage"
     assert decision.proposals[0].reason.endswith("; ignored, since dirty data must be written back")
 
 
 def test_gap_is_drained_after_a_rollback() -> None:
     over, now_ns = rolled_back(Phase.PRESSURE)
-    found = ruling(over, state(Phase.DESTAGE), POLICY, now_ns)
+    found = ruling(over, state(Phase.DESTAGE), now_ns)
     assert found.by == "idle_destage"
 
 
 def test_stream_mode_that_slows_users_is_rolled_back() -> None:
     over, now_ns = rolled_back(mode=StreamMode.ABSORB)
-    decision = decide(over, state(mode=StreamMode.ABSORB), POLICY, now_ns)
+    decision = decide(over, state(mode=StreamMode.ABSORB), now_ns)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "rollback_guard")
     assert decision.proposals[0].suppresses == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
@@ -222,14 +217,14 @@ def test_stream_mode_that_slows_users_is_rolled_back() -> None:
 
 def test_strategy_decides_again_after_the_suspension() -> None:
     over, now_ns = rolled_back(mode=StreamMode.ABSORB)
-    decision = decide(over, state(mode=StreamMode.ABSORB), POLICY, now_ns + 60 * SECOND)
+    decision = decide(over, state(mode=StreamMode.ABSORB), now_ns + 60 * SECOND)
     assert decision.cutoff_strategy == "stream_bypass"
 
 
 def test_decision_that_is_not_applied_is_not_rolled_back() -> None:
     acting = state(Phase.PRESSURE)
     over, now_ns = after_a_rise(ArbiterState(), acting, applied=False)
-    assert decide(over, acting, POLICY, now_ns).gate_strategy == "idle_destage"
+    assert decide(over, acting, now_ns).gate_strategy == "idle_destage"
 
 
 def test_override_is_not_rolled_back() -> None:
@@ -237,7 +232,7 @@ def test_override_is_not_rolled_back() -> None:
     over = replace(over, drain=active(OverrideKind.DRAIN, ends_s=1000))
     acting = state(Phase.PRESSURE, StreamMode.ABSORB)
     over, now_ns = after_a_rise(over, acting)
-    decision = decide(over, acting, POLICY, now_ns)
+    decision = decide(over, acting, now_ns)
     assert "rollback_guard" not in [p.strategy for p in decision.proposals]
 
 
@@ -254,15 +249,15 @@ def test_strategy_is_not_rolled_back_for_a_rule() -> None:
     acting = state(Phase.PRESSURE, StreamMode.ABSORB)
     both = (ruled(each, RULE, CUTOFF) for each in (acting, state()))
     over, now_ns = after_a_rise(ArbiterState(), *both)
-    decision = decide(over, acting, POLICY, now_ns)
+    decision = decide(over, acting, now_ns)
     assert "rollback_guard" not in [p.strategy for p in decision.proposals]
 
 
 def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
     over, now_ns = rolled_back(Phase.PRESSURE)
-    assert ruling(over, state(Phase.PRESSURE), POLICY, now_ns).by == "rollback_guard"
+    assert ruling(over, state(Phase.PRESSURE), now_ns).by == "rollback_guard"
     now = ruled(state(Phase.PRESSURE), RULE)
-    found = ruling(over, now, POLICY, now_ns)
+    found = ruling(over, now, now_ns)
     assert (found.gate, found.by) == (RULE.gate, "rule:open")
 
 
@@ -271,7 +266,7 @@ def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
     policy = replace(POLICY, rules=(Rule("cutoff", (), CUTOFF, ("sequential_cutoff",)),))
     rules = RulesState(in_force=(CUTOFF,), evaluated=policy.rules)
     acting = replace(state(mode=StreamMode.ABSORB), rules=rules)
-    decision = decide(over, acting, policy, now_ns, explained=False)
+    decision = arbiter.decide(replace(acting, arbiter=over), policy, now_ns, explained=False)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (
         256 * KIB,
         "rule:cutoff",
@@ -281,7 +276,7 @@ def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
 def test_a_gate_that_the_guard_shuts_stays_within_the_limits() -> None:
     over, now_ns = rolled_back(Phase.PRESSURE)
     policy = replace(POLICY, limits=Limits(destage_rate=Bounds(low=2 * MIB)))
-    found = ruling(over, state(Phase.PRESSURE), policy, now_ns)
+    found = ruling(over, state(Phase.PRESSURE), now_ns, policy)
     assert (found.gate, found.by) == (Gate(GateKind.PACED, 2 * MIB), "rollback_guard")
 
 

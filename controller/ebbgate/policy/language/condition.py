@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.policy.language.diagnostic import Diagnostics, nearest, new_name, quoted
-from ebbgate.policy.language.value_schemas import Schema, figure_pattern, scalar, under
+from ebbgate.policy.language.value_schemas import (
+    Schema,
+    figure_pattern,
+    one_key_schema,
+    scalar,
+    under,
+)
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, Sequence
 from ebbgate.policy.quantity import EXAMPLES, NotAQuantity, expected, parse_quantity
 from ebbgate.policy.rule_signals import SIGNALS, Signal
@@ -174,10 +180,4 @@ def when_schema() -> Schema:
 
 
 def _keyed(key: str, item: Schema) -> Schema:
-    listed = {"type": "array", "items": item, "minItems": 1}
-    return {
-        "type": "object",
-        "properties": {key: listed},
-        "required": [key],
-        "additionalProperties": False,
-    }
+    return one_key_schema(key, {"type": "array", "items": item, "minItems": 1})

@@ -12,7 +12,7 @@ from ebbgate.model.volume import Kind
 from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
 from ebbgate.policy.language.params import OFF
 from ebbgate.policy.language.value_schemas import ChoiceSchema, Quantity, QuantitySchema
-from ebbgate.policy.limits import NONE, Bounds, Limits
+from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.quantity import SignalUnit
 from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
 from ebbgate.units import GIB
@@ -133,12 +133,11 @@ def proposal_of(strategy: str, why: str, settings: Mapping[str, Quantity], kind:
     elif DESTAGE_DEPTH in able:
         depth = int(able[DESTAGE_DEPTH])
         gate = Gate(GateKind.PACED, depth_ios=depth) if depth else Gate(GateKind.CLOSED)
-    cutoff = able.get(SEQUENTIAL_CUTOFF)
     return Proposal(
         strategy,
         f"on: {why}" + (f" [{lost}]" if lost else ""),
         gate=gate,
-        sequential_cutoff_bytes=None if cutoff is None else int(cutoff),
+        sequential_cutoff_bytes=_whole(able.get(SEQUENTIAL_CUTOFF)),
         congestion_bypass=False if CONGESTION_BYPASS in able else None,
     )
 
@@ -150,14 +149,10 @@ def limits_of(bounds: Mapping[str, Mapping[str, float]], kind: Kind) -> Limits:
         for name, ends in bounds.items()
         if not _why_not(name, 1, kind)
     }
-    return Limits(
-        found.get(DESTAGE_RATE, NONE),
-        found.get(DESTAGE_DEPTH, NONE),
-        found.get(SEQUENTIAL_CUTOFF, NONE),
-    )
+    return Limits(**found)
 
 
-def _whole(value: float | None) -> int | None:
+def _whole(value: Quantity | None) -> int | None:
     return None if value is None else int(value)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from ebbgate.policy.language.diagnostic import Diagnostics, nearest, quoted
 from ebbgate.policy.language.document import StrategyUse
 from ebbgate.policy.language.params import STRATEGY_PARAMS
-from ebbgate.policy.language.value_schemas import Schema, scalar
+from ebbgate.policy.language.value_schemas import Schema, one_key_schema, scalar
 from ebbgate.policy.language.yaml_events import Mapping, Node
 
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d"
@@ -39,15 +39,7 @@ class StrategySchema:
         return None if values is None else StrategyUse(word.text, values)
 
     def schema(self) -> Schema:
-        named: list[Schema] = [
-            {
-                "type": "object",
-                "properties": {name: record.schema()},
-                "required": [name],
-                "additionalProperties": False,
-            }
-            for name, record in STRATEGY_PARAMS.items()
-        ]
+        named = [one_key_schema(name, each.schema()) for name, each in STRATEGY_PARAMS.items()]
         return {"anyOf": [{"enum": list(STRATEGY_PARAMS)}, *named]}
 
     def describe(self) -> str:

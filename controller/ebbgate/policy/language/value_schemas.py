@@ -234,6 +234,16 @@ class ListSchema(Generic[Item]):
         return f"{self.item.describe()}; one, or a list" if self.single else self.item.describe()
 
 
+def one_key_schema(key: str, value: Schema) -> Schema:
+    """Return the schema of a mapping with this key and no other."""
+    return {
+        "type": "object",
+        "properties": {key: value},
+        "required": [key],
+        "additionalProperties": False,
+    }
+
+
 def under(key: str, name: str) -> str:
     """`limits.sequential_cutoff`."""
     return f"{key}.{name}" if key else name
