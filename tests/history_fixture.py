@@ -29,8 +29,8 @@ def keep(path: Path, events: list[Recorded], kind: Kind, times: int = 1) -> tupl
     Returns from when to when (Unix ns).
     """
     found = list(steps(events, default_policy(kind)))
-    first = min(_at_ns(step.event) for step in found)
-    length = max(_at_ns(step.event) for step in found) - first + NS_PER_S
+    first = min(at_ns(step.event) for step in found)
+    length = max(at_ns(step.event) for step in found) - first + NS_PER_S
     store = Store.open(path)
     with store.batch():
         for time in range(times):
@@ -50,5 +50,6 @@ def keep(path: Path, events: list[Recorded], kind: Kind, times: int = 1) -> tupl
     return START_NS, START_NS + times * length
 
 
-def _at_ns(event: Recorded) -> int:
+def at_ns(event: Recorded) -> int:
+    """Return when a record or a snapshot was made; 0 for what has no time."""
     return event.state.at_ns if isinstance(event, SysfsSnapshot) else getattr(event, "at_ns", 0)

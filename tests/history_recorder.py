@@ -6,7 +6,7 @@ The real loop writes knobs of a fake /sys; these replace the knobs of the record
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,14 @@ from ebbgate.model.status import VolumeStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.policy.defaults import default_policy
-from ebbgate.probes.recording import (
-    Damaged,
-    Recorded,
-    RecordingHeader,
-    SysfsSnapshot,
-    read_recording,
-    recorded_kind,
-)
+from ebbgate.probes.recording import Damaged, RecordingHeader, SysfsSnapshot, recorded_kind
 from ebbgate.probes.volume_state import read_knobs
 from tests.builders import dm_volume, volume
 from tests.fake_journal import NoJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
+from tests.history_fixture import at_ns, recorded
 from tests.waiting import until
 
-RECORDINGS = Path(__file__).parent / "replay"
 _SETTLES_S = 5.0
 
 
@@ -72,9 +65,8 @@ class Tape(NoJournal):
 
 def play(recording: str, mode: Mode, folder: Path) -> Tape:
     """Replay a recording of tests/replay, by name, to the loop of a volume in this mode."""
-    with (RECORDINGS / f"{recording}.jsonl").open() as lines:
-        events = [e for e in read_recording(lines) if not isinstance(e, RecordingHeader | Damaged)]
-    times = [_at_ns(event) for event in events]
+    events = [e for e in recorded(recording) if not isinstance(e, RecordingHeader | Damaged)]
+    times = [at_ns(event) for event in events]
     tape = Tape(begin_ns=min(times), length_ns=max(times) - min(times))
     fake = fake_bcache(folder)
     fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
@@ -82,14 +74,15 @@ def play(recording: str, mode: Mode, folder: Path) -> Tape:
     played = volume() if recorded_kind(events) is Kind.BCACHE else dm_volume()
     loop = _loop(played, sysfs, tape, mode)
     try:
-        for event in _in_time(events, tape):
+        for event in events:
+            tape.now_ns = max(tape.now_ns, at_ns(event))
             if isinstance(event, SysfsSnapshot):
                 own = dict(event.state.knobs)
                 if played.kind is Kind.BCACHE:
                     own |= read_knobs(sysfs, played)
                 loop.on_tick(replace(event.state, knobs=own), knobs_settled=True)
             else:
-                loop.on_record(event)  # type: ignore[arg-type]
+                loop.on_record(event)
             _settle(loop)
     finally:
         assert loop.worker.stop(_SETTLES_S)
@@ -107,19 +100,6 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
         mode=mode,
         now_ns=now_ns,
     )
-
-
-def _in_time(events: Sequence[Recorded], tape: Tape) -> Iterator[Recorded]:
-    for event in events:
-        tape.now_ns = max(tape.now_ns, _at_ns(event))
-        yield event
-
-
-def _at_ns(event: Recorded) -> int:
-    if isinstance(event, SysfsSnapshot):
-        return event.state.at_ns
-    at_ns: int = event.at_ns  # type: ignore[union-attr]
-    return at_ns
 
 
 def _settle(loop: VolumeLoop) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -200,18 +200,18 @@ class IntentHarness:
     def look(self) -> None:
         """Let the registry look for what is over."""
 
-        async def look() -> None:
-            self.registry.poll()
-
-        self.run(look())
+        self._call(self.registry.poll)
 
     def tick(self, **seen: Any) -> None:
         """Tick the volume on the daemon's event loop."""
 
-        async def tick() -> None:
-            self.volume.tick(**seen)
+        self._call(lambda: self.volume.tick(**seen))
 
-        self.run(tick())
+    def _call(self, work: Callable[[], object]) -> None:
+        async def call() -> None:
+            work()
+
+        self.run(call())
 
     def frozen(self) -> bool:
         return self.volume.loop.frozen

@@ -20,8 +20,9 @@ import re
 import signal
 
 from tests.bench.context import Context, Scenario
-from tests.bench.product import PYTHON, Product
+from tests.bench.product import PYTHON
 from tests.bench.report import Report, percentile, ratio
+from tests.bench.streams import volume
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.devices import Hdd, Ssd
@@ -66,12 +67,8 @@ def jobs(device: str) -> tuple[fio.Job, fio.Job]:
 
 def measure(guest: Guest, arm: str, seed: int) -> dict[str, float]:
     """One arm on a fresh volume."""
-    with BcacheStack(guest) as stack:
-        stack.expect_changed("writeback_rate")
-        if arm == "stock":
-            return load(guest, stack, seed)
-        with Product(guest):
-            return load(guest, stack, seed)
+    with volume(guest, arm) as stack:
+        return load(guest, stack, seed)
 
 
 def load(guest: Guest, stack: BcacheStack, seed: int) -> dict[str, float]:

@@ -26,7 +26,7 @@ SIZE_MIB = 256
 SLICE_S = 0.2
 SETTLE_S = 0.1
 
-Tool = Callable[[str], AbstractContextManager[None]]
+Tool = Callable[[str], AbstractContextManager[object]]
 """Runs a tool on the block device of this name."""
 
 
@@ -59,15 +59,8 @@ DEVICES = {"loop": loop_device, "zram": zram_device}
 
 
 @contextmanager
-def ebbgate(device: str) -> Iterator[None]:
-    """All signals of a plain disk: arrivals, runs, gaps, latency and depth."""
-    with probed(device):
-        yield
-
-
-@contextmanager
 def probed(device: str) -> Iterator[int]:
-    """The same; gives the probe's process."""
+    """All signals of a plain disk: arrivals, runs, gaps, latency, depth; yields the probe's pid."""
     number = Path(f"/sys/block/{device}/dev").read_text().strip()
     track = f"d kind=disk volume={number} backing={number}"
     argv = [str(PROBE), "--track", track]
@@ -99,7 +92,7 @@ def biolatency(_device: str) -> Iterator[None]:
             process.terminate()
 
 
-TOOLS: dict[str, Tool] = {"ebbgate": ebbgate, "biolatency": biolatency}
+TOOLS: dict[str, Tool] = {"ebbgate": probed, "biolatency": biolatency}
 
 
 @contextmanager
@@ -143,7 +136,7 @@ def iops_ratio(device: str, tool: Tool, slices: int) -> float:
 
 def ns_per_event(device: str) -> float:
     """Mean run time of the probe's programs under one reader, less that of an empty program."""
-    with reads(device, 1), ebbgate(device):
+    with reads(device, 1), probed(device):
         found = cost.measure(PROC, 2.0)
     assert found.ns_per_run is not None, found.why
     return found.ns_per_run - cost.EMPTY_RUN_NS

@@ -65,13 +65,8 @@ def _token(folder: Path) -> str:
 
 def _history(folder: Path, name: str, ended: ExitStack) -> None:
     """Start the writer of a history; return once the past is written."""
-    argv: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "tests.web_history",
-        folder / name,
-        *_HISTORIES[name],
-    ]
+    words = ["-m", "tests.web_history", *_HISTORIES[name]]
+    argv: list[str | Path] = [sys.executable, *words, folder / name]
     writer = ended.enter_context(running(folder, name, argv))
     until("the history", lambda: writer.said(r"(volumes, .* hours)"), DEADLINE_S)
 
@@ -81,12 +76,7 @@ def _serve(root: Path, name: str, ended: ExitStack, *options: str | Path) -> str
     folder, web = root / name, f"web-{name}{len(options)}"
     policies = folder / "policies.d"
     policies.mkdir(parents=True, exist_ok=True)
-    words: list[str | Path] = [
-        *web_words(folder, folder, policies, UI),
-        "--token-file",
-        root / "token",
-        *options,
-    ]
+    words = [*web_words(folder, folder, policies, UI), "--token-file", root / "token", *options]
     if name != "empty":
         # Without a history there are no caches either.
         words[:2] = ["-m", "tests.browser.sys_web", root / f"{web}.sys"]

@@ -40,9 +40,9 @@ class GapDrain:
         return round(median(self.first_ns))
 
 
-def random_offset(rng: random.Random, length_bytes: int = 4 * KIB) -> int:
-    """Return an address on the disk, aligned to the length."""
-    return rng.randrange(DISK_BYTES // length_bytes) * length_bytes
+def random_offset(rng: random.Random) -> int:
+    """Return the address of a page of 4 KiB on the disk."""
+    return rng.randrange(DISK_BYTES // (4 * KIB)) * 4 * KIB
 
 
 def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Script:
