@@ -6,14 +6,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ebbgate import __version__
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Command, Context, with_context
 from ebbgate.cli.output import print_error
 from ebbgate.errors import EbbgateError, UsageError
 
@@ -91,34 +91,22 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _path_option(name: str, metavar: str, about: str) -> Callable[[Command], Command]:
+    return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=about)
+
+
 @click.group(cls=Commands, epilog=_EPILOG)
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Settings file (default /etc/ebbgate/ebbgate.toml).",
-)
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder of the history (default /var/lib/ebbgate).",
-)
-@click.option(
-    "--runtime-dir",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder of the control socket (default /run/ebbgate).",
-)
+@_path_option("--config", "FILE", "Settings file (default /etc/ebbgate/ebbgate.toml).")
+@_path_option("--state-dir", "FOLDER", "Folder of the history (default /var/lib/ebbgate).")
+@_path_option("--runtime-dir", "FOLDER", "Folder of the control socket (default /run/ebbgate).")
 @click.option(
     "--patience",
     type=click.FloatRange(0.1, 600),
     metavar="SECONDS",
     help="Seconds to wait for the daemon (default 5).",
 )
-@json_option
+@with_context
 @click.version_option(__version__, prog_name="ebbgate")
-@click.pass_obj
 def app(
     context: Context,
     config: Path | None,

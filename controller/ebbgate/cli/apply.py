@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.daemon_status import look, need_daemon
 from ebbgate.cli.doctor import facts_of
 from ebbgate.cli.intents import ask
@@ -44,8 +44,7 @@ _LVM_TIMEOUT_S = 120.0
 @click.argument("advice", metavar="ID")
 @click.argument("volume")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@json_option
-@click.pass_obj
+@with_context
 def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
     """Apply recommendation ID (such as EBB-206) to VOLUME, after asking.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.output import Document, print_json
 from ebbgate.errors import ConfigError
 from ebbgate.policy.defaults import STRATEGIES
@@ -25,8 +25,7 @@ from ebbgate.text import clean_lines
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
-@json_option
-@click.pass_obj
+@with_context
 def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     """Check each policy FILE; print a summary, or all errors by line.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from ebbgate.cli.context import Context, duration_of, json_option
+from ebbgate.cli.context import Context, duration_of, with_context
 from ebbgate.cli.daemon_status import need_daemon
 from ebbgate.cli.intents import ask, draw_outcome
 from ebbgate.cli.output import emit, print_note
@@ -35,8 +35,7 @@ _WARNING = (
     "--within", default="30min", show_default=True, help="Give up after this time, such as 30min."
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@json_option
-@click.pass_obj
+@with_context
 def clean(context: Context, volume: str, within: str, yes: bool) -> None:
     """Write all dirty data of VOLUME back now, even under load.
 

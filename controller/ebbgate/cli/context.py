@@ -57,21 +57,22 @@ class Context:
             raise PermissionDenied(f"{what} needs root", "run it again with sudo")
 
 
-def json_option(command: Command) -> Command:
-    """Add `--json`, which is accepted before and after the name of the command."""
+def with_context(command: Command) -> Command:
+    """Pass the Context, and add `--json`, which is accepted before and after the command's name."""
 
     def set_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         if value:
             ctx.ensure_object(Context).json = True
 
-    return click.option(
+    add_json = click.option(
         "--json",
         is_flag=True,
         is_eager=True,
         expose_value=False,
         callback=set_json,
         help="Print one JSON document instead of text.",
-    )(command)
+    )
+    return add_json(click.pass_obj(command))
 
 
 def duration_of(option: str, text: str, hint: str = "") -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.doctor_view import draw
 from ebbgate.cli.output import Document, emit
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     help="Measure for this time what each event costs the running probe (needs root).",
 )
 @click.option("--knobs", is_flag=True, help="List every knob, not only how many there are.")
-@json_option
-@click.pass_obj
+@with_context
 def doctor(context: Context, volume: str | None, measure: float | None, knobs: bool) -> None:
     """Check this machine, and VOLUME or all volumes: signals, cost, problems, recommendations.
 

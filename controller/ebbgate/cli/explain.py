@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import VolumeView, view_volume
@@ -38,8 +38,7 @@ _MARKS: Final[dict[bool | None, Cell]] = {
 @click.command()
 @click.argument("volume")
 @click.option("--last", default=3, show_default=True, help="Number of past decisions to show.")
-@json_option
-@click.pass_obj
+@with_context
 def explain(context: Context, volume: str, last: int) -> None:
     """Show what each strategy and rule proposes for VOLUME, and which one decides.
 

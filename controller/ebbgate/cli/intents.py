@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ebbgate.cli.context import Context, duration_of, json_option
+from ebbgate.cli.context import Context, duration_of, with_context
 from ebbgate.cli.output import Document, emit, print_note
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.intents.client import ControlClient, NotAnswering, Refused
@@ -36,8 +36,7 @@ _FOLLOW: Final = "check the result: journalctl -u ebbgated, or the dashboard"
 def _mode_command(mode: Mode, about: str) -> click.Command:
     @click.command(str(mode), help=about)
     @click.argument("volume")
-    @json_option
-    @click.pass_obj
+    @with_context
     def command(context: Context, volume: str) -> None:
         answer = ask(context, IntentKind.MODE, named(context, volume), {"mode": str(mode)})
         emit(context, answer, draw_outcome)
@@ -63,8 +62,7 @@ enforce = _mode_command(
 @click.option(
     "--for", "lasting", metavar="TIME", help="End the hold after this time, such as 10min."
 )
-@json_option
-@click.pass_obj
+@with_context
 def hold(context: Context, volume: str | None, off: bool, lasting: str | None) -> None:
     """Freeze all knobs of VOLUME (or of all volumes) at their present values.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.intents import ask, draw_outcome, named, parse_for
 from ebbgate.cli.output import emit
 from ebbgate.errors import UsageError
@@ -38,8 +38,7 @@ def parse_by(text: str, wall_ns: int) -> int:
 @click.option(
     "--for", "lasting", metavar="TIME", help="Release the knob after this time, such as 10min."
 )
-@json_option
-@click.pass_obj
+@with_context
 def set_knob(
     context: Context,
     volume: str,
@@ -68,8 +67,7 @@ def set_knob(
 @click.argument("volume")
 @click.option("--by", metavar="HH:MM", help="Finish by this time of day.")
 @click.option("--within", metavar="TIME", help="Finish within this time, such as 2h.")
-@json_option
-@click.pass_obj
+@with_context
 def drain(context: Context, volume: str, by: str | None, within: str | None) -> None:
     """Write all dirty data of VOLUME back by a given time, no faster than needed.
 
@@ -91,8 +89,7 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
 @click.command()
 @click.argument("volume")
 @click.argument("knob", required=False)
-@json_option
-@click.pass_obj
+@with_context
 def release(context: Context, volume: str, knob: str | None) -> None:
     """Return KNOB of VOLUME (or all of them) to ebbgate.
 

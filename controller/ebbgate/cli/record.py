@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from ebbgate.cli.context import Context, duration_of, json_option
+from ebbgate.cli.context import Context, duration_of, with_context
 from ebbgate.errors import Unavailable
 from ebbgate.probes.capture import Capture, Captured, CaptureSettings
 from ebbgate.probes.topology import find
@@ -34,8 +34,7 @@ def _duration(_ctx: click.Context, param: click.Parameter, value: str) -> int:
 @click.option(
     "--pace", default="0ms", callback=_duration, help="Time between queue samples; 0ms takes none."
 )
-@json_option
-@click.pass_obj
+@with_context
 def record(context: Context, device: str, seconds: float | None, wait: int, pace: int) -> None:
     """Record the load of DEVICE: ebbgate record bcache0 > monday.jsonl
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.replay_history import draw_gates, history_run
 from ebbgate.errors import NotFound, UsageError
@@ -56,8 +56,7 @@ _COLOURS = {"-": "red", "+": "green", " ": "dim"}
 @click.option(
     "--since", metavar="TIME", help="With --history: how far back, such as 7d (default 24h)."
 )
-@json_option
-@click.pass_obj
+@with_context
 def replay(
     context: Context,
     file: str | None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.export import csv_figures, write_rows
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import NotFound, UsageError
@@ -47,8 +47,7 @@ _LEVELS: Final = "▁▂▃▄▅▆▇█"
     type=click.Choice(EXPORTS),
     help="Export these rows of the history as csv or json instead.",
 )
-@json_option
-@click.pass_obj
+@with_context
 def report(
     context: Context, since: str, volume: str | None, form: str | None, export: str | None
 ) -> None:

@@ -13,7 +13,7 @@ import click
 
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.intents import ask, named, who
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError, Unavailable
@@ -43,8 +43,7 @@ _LOOK_S: Final = 0.2
     help="Without a daemon: keep what was set, held or drained for the next daemon.",
 )
 @click.option("--keep-wishes", is_flag=True, hidden=True)
-@json_option
-@click.pass_obj
+@with_context
 def restore(context: Context, volume: str | None, keep_overrides: bool, keep_wishes: bool) -> None:
     """Restore the original value of every knob of VOLUME (or of all volumes).
 

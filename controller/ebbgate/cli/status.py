@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("volume", required=False)
-@json_option
-@click.pass_obj
+@with_context
 def status(context: Context, volume: str | None) -> None:
     """Show what each volume does now and what ebbgate does; VOLUME: one in detail.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.context import Context, with_context
 from ebbgate.cli.output import Document, emit
 from ebbgate.config.web_settings import read_token
 from ebbgate.errors import PermissionDenied
@@ -25,8 +25,7 @@ _ROOT_ONLY = 0o600
 
 @click.command("web-token")
 @click.option("--new", is_flag=True, help="Make a new token; the old one is no longer valid.")
-@json_option
-@click.pass_obj
+@with_context
 def web_token(context: Context, new: bool) -> None:
     """Show the token that allows changes in the browser; --new makes a new one.
 
