@@ -90,8 +90,8 @@ def _volume(page: Page, of: Volume, volume: Document, *, all_knobs: bool) -> Non
     mode = volume["mode"] or "not managed"
     headline = f"{volume['kind']} {volume['cache_mode'] or ''}, {volume['state'] or '?'} - {mode}"
     page.heading(volume["title"], headline)
-    caches = ", ".join(format.device(device) for device in of.caches) or "none"
-    page.facts([("backing device", format.device(of.backing)), ("cache device", caches)])
+    backing, caches = format.device(of.backing), format.caches(of)
+    page.facts([("backing device", backing), ("cache device", caches)])
     if all_knobs:
         page.table(("KNOB", "VALUE", "EBBGATE"), _knobs(volume))
     else:

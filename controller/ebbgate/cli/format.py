@@ -13,7 +13,7 @@ from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Rates
 from ebbgate.model.records import Direction
 from ebbgate.model.status import GateStatus, KnobStatus, OverrideStatus, VolumeStatus
-from ebbgate.model.volume import Device, Kind
+from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
 
 UNKNOWN: Final = "-"
@@ -132,6 +132,11 @@ def device(found: Device) -> str:
     media = {True: "rotational", False: "not rotational", None: None}[found.rotational]
     words = filter(None, [size(found.size_bytes), media, found.scheduler])
     return f"{found.name} ({', '.join(words)})"
+
+
+def caches(volume: Volume) -> str:
+    """`vdb (1 GiB, ...)`: the cache devices of a volume, or `none`."""
+    return ", ".join(map(device, volume.caches)) or "none"
 
 
 def policy(status: VolumeStatus) -> str:

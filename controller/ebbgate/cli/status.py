@@ -128,10 +128,9 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
     volume, status = view.volume, view.status
     limits = format.limits(status.kind, status.knobs)
     level = f"{format.ratio(status.in_use_ratio)} of {format.size(status.cache_bytes)} in use"
-    caches = ", ".join(format.device(device) for device in volume.caches) or "none"
     facts = [
         ("backing device", format.device(volume.backing)),
-        ("cache device", caches),
+        ("cache device", format.caches(volume)),
         ("cache", f"{format.bar(status.in_use_ratio, limits, cells=30)} {level}"),
         *_limits(volume, limits),
         ("dirty data", format.size(status.dirty_bytes)),
@@ -224,8 +223,7 @@ def _changed_knobs(page: Page, status: VolumeStatus) -> None:
     rows = [
         (
             name,
-            format.knob_value(name, knob.value),
-            format.knob_value(name, knob.original),
+            *(format.knob_value(name, value) for value in (knob.value, knob.original)),
             knob.owner,
         )
         for name, knob in status.knobs.items()

@@ -40,12 +40,7 @@ _CLASSLESS: Final = ("none", "kyber")
 
 
 def knob_advice(
-    facts: Facts,
-    number: str,
-    text: str,
-    measured: Evidence,
-    effect: str,
-    weight: Weight | None = None,
+    facts: Facts, number: str, text: str, found: Evidence, effect: str, weight: Weight | None = None
 ) -> Advice:
     """Return advice on knobs that `ebbgate apply` can set; the evidence decides its weight.
 
@@ -56,12 +51,12 @@ def knob_advice(
     files = filter(None, (knob_path(volume, knob) for knob, _ in change.knobs))
     return Advice(
         number,
-        weight or measured.weight,
+        weight or found.weight,
         volume.name,
         f"{volume.name} {text}",
         write_command(value, *files),
         lasts=LASTS_KNOB,
-        evidence=measured.text,
+        evidence=found.text,
         effect=effect,
         change=change,
     )

@@ -10,7 +10,7 @@ another dirty level, and the rollback guard other latencies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -134,25 +134,21 @@ def dry_run_to_json(run: DryRun) -> dict[str, object]:
         "until_unix_s": run.until_unix_ns / NS_PER_S,
         "frames": run.frames,
         "coverage_ratio": run.coverage_ratio,
-        "differences": [
-            {
-                "at_unix_s": each.at_unix_ns / NS_PER_S,
-                "until_unix_s": each.until_unix_ns / NS_PER_S,
-                "setting": str(each.setting),
-                "before": each.before,
-                "after": each.after,
-                "why_before": each.why_before,
-                "why_after": each.why_after,
-            }
-            for each in run.differences
-        ],
+        "differences": [_difference_to_json(each) for each in run.differences],
         "left_out": run.left_out,
-        "destage_s": {
-            "before": {text: spent / NS_PER_S for text, spent in before.items()},
-            "after": {text: spent / NS_PER_S for text, spent in after.items()},
-        },
+        "destage_s": {"before": _seconds(before), "after": _seconds(after)},
         "notes": list(run.notes),
     }
+
+
+def _difference_to_json(difference: Difference) -> dict[str, object]:
+    document = asdict(difference)
+    times = {name: document.pop(f"{name}_ns") for name in ("at_unix", "until_unix")}
+    return {**{f"{name}_s": at_ns / NS_PER_S for name, at_ns in times.items()}, **document}
+
+
+def _seconds(spent_ns: dict[str, int]) -> dict[str, float]:
+    return {text: spent / NS_PER_S for text, spent in spent_ns.items()}
 
 
 # ---- one policy ---------------------------------------------------------------------------------
@@ -162,8 +158,8 @@ class _Runner:
 
     kind: Kind
     policy_at: PolicyAt
+    spans: _Spans
     state: State = field(default_factory=State)
-    spans: _Spans = field(default_factory=dict)
     key: tuple[object, ...] = ()
     _fitted: dict[tuple[int, int], Policy] = field(default_factory=dict)
 
@@ -181,7 +177,7 @@ class _Runner:
             self._add(setting, _SettingSpan(event.at_ns, None if event.blank else text, why))
 
     def _add(self, setting: ReplaySetting, span: _SettingSpan) -> None:
-        spans = self.spans.setdefault(setting, [])
+        spans = self.spans[setting]
         if not spans or spans[-1].text != span.text:
             spans.append(span)
 
@@ -210,9 +206,7 @@ def _run(history: HistoryWindow, gaps: Sequence[Gap], policy_at: PolicyAt) -> _S
         destage = policy_at(at_ns).destage
         return None if destage is None else destage.wait_ns
 
-    runner = _Runner(history.kind, policy_at)
-    for setting in SETTINGS[history.kind]:
-        runner.spans[setting] = []
+    runner = _Runner(history.kind, policy_at, {setting: [] for setting in SETTINGS[history.kind]})
     for event in events(history, gaps, wait_at):
         runner.take(event)
     return runner.spans

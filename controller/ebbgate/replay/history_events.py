@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 from typing import Final, TypedDict
@@ -139,9 +139,8 @@ def _with_waits(found: list[HistoryEvent]) -> list[HistoryEvent]:
     with_waits = []
     for each in reversed(found):
         wait_ns = each.wait_ns or wait_ns
-        with_waits.append(HistoryEvent(each.at_ns, each.payload, wait_ns, each.mixed, each.blank))
-    with_waits.reverse()
-    return with_waits
+        with_waits.append(replace(each, wait_ns=wait_ns))
+    return with_waits[::-1]
 
 
 def _edges(gaps: Iterable[Gap], wait_at: Callable[[int], int | None]) -> Iterator[HistoryEvent]:
@@ -150,14 +149,11 @@ def _edges(gaps: Iterable[Gap], wait_at: Callable[[int], int | None]) -> Iterato
         wait_ns = gap.wait_ns if own is None else own
         idle_at_ns = gap.since_ns + wait_ns
         if gap.until_ns is None or idle_at_ns < gap.until_ns:
-            yield HistoryEvent(
-                idle_at_ns, Edge("", idle_at_ns, EdgeKind.IDLE, wait_ns), gap.wait_ns
-            )
+            idle = Edge("", idle_at_ns, EdgeKind.IDLE, wait_ns)
+            yield HistoryEvent(idle.at_ns, idle, gap.wait_ns)
         if gap.until_ns is not None:
-            length_ns = gap.until_ns - gap.since_ns
-            yield HistoryEvent(
-                gap.until_ns, Edge("", gap.until_ns, EdgeKind.BUSY, length_ns), gap.wait_ns
-            )
+            busy = Edge("", gap.until_ns, EdgeKind.BUSY, gap.until_ns - gap.since_ns)
+            yield HistoryEvent(busy.at_ns, busy, gap.wait_ns)
 
 
 def _frames(
