@@ -63,8 +63,7 @@ class Api:
             description=openapi.ABOUT,
             responses=refusals(421, 500),
             generate_unique_id_function=lambda route: route.name,
-            docs_url=None,
-            redoc_url=None,
+            # Without it there are no pages of FastAPI's own, either.
             openapi_url=None,
             exception_handlers={
                 ApiError: responses.on_known,
@@ -108,7 +107,7 @@ class Api:
             routes_intents(self.databases),
             routes_policies(self.databases),
             routes_doctor(self.databases, sysfs, proc),
-            routes_events(self.databases, self.broadcaster, self.poller),
+            routes_events(self.broadcaster, self.poller),
         ):
             self.app.include_router(router, prefix=PREFIX)
         self.app.include_router(routes_metrics(self.databases))

@@ -53,9 +53,8 @@ class Cursor:
 
     def beyond(self, other: Cursor) -> Cursor:
         """Return the farther of both, part by part."""
-        return replace(
-            Cursor(*map(max, self.parts, other.parts)), history=other.history or self.history
-        )
+        farther = Cursor(*map(max, self.parts, other.parts))
+        return replace(farther, history=other.history or self.history)
 
 
 def parse(text: str) -> Cursor | None:
@@ -93,11 +92,8 @@ def is_news(cursor: Cursor, last_sent: Mapping[str, object], event: Event) -> bo
 
 def encode(event: Event, cursor: Cursor) -> bytes:
     """Return an event in the format of the stream, with the cursor after it."""
-    return b"event: %s\nid: %s\ndata: %s\n\n" % (
-        event.name.encode(),
-        str(cursor).encode(),
-        event.data,
-    )
+    head = f"event: {event.name}\nid: {cursor}\ndata: "
+    return head.encode() + event.data + b"\n\n"
 
 
 def newest(databases: Databases) -> Cursor | None:
@@ -137,23 +133,18 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
         for row in actions:
             of_decision.setdefault(row["decision_id"], []).append(row)
         requests, last = history.intents.since(cursor.intent, cursor.pending, most)
-    return [
-        *(
-            Event(
-                "decision",
-                to_json(convert.decision(row, of_decision.get(row["id"], ()))),
-                Cursor(decision=row["id"]),
-            )
-            for row in decisions
-        ),
-        *(
-            Event("action", to_json(convert.action(row)), Cursor(action=row["id"]))
-            for row in actions
-        ),
-        *(Event("intent", to_json(intent(row)), Cursor(intent=row.id)) for row in requests[:-1]),
+    found = []
+    for row in decisions:
+        document = to_json(convert.decision(row, of_decision.get(row["id"], ())))
+        found.append(Event("decision", document, Cursor(decision=row["id"])))
+    for row in actions:
+        document = to_json(convert.action(row))
+        found.append(Event("action", document, Cursor(action=row["id"])))
+    for request in requests:
         # Only the last one moves the cursor, so a connection that breaks between them skips none.
-        *(Event("intent", to_json(intent(row)), Cursor(0, 0, *last)) for row in requests[-1:]),
-    ]
+        at = Cursor(0, 0, *last) if request is requests[-1] else Cursor(intent=request.id)
+        found.append(Event("intent", to_json(intent(request)), at))
+    return found
 
 
 def intent(row: IntentRow) -> Intent:

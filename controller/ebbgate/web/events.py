@@ -137,7 +137,7 @@ class Poller:
     """
 
     def __init__(self, databases: Databases, publish: Callable[[list[Event]], None]) -> None:
-        self._databases = databases
+        self.databases = databases
         self._publish = publish
         self._wanted = Flag()
         self._stop = Flag()
@@ -171,15 +171,15 @@ class Poller:
         """
         with self._beginning:
             if self._cursor is None:
-                self._cursor = changes.newest(self._databases)
+                self._cursor = changes.newest(self.databases)
 
     def poll(self) -> list[Event]:
         """Return what is new since the last poll."""
-        documents = self._documents(self._databases.snapshot())
+        documents = self._documents(self.databases.snapshot())
         self.begin()
         if self._cursor is None:
             return documents
-        news = changes.since(self._databases, self._cursor) or []
+        news = changes.since(self.databases, self._cursor) or []
         for event in news:
             self._cursor = after(self._cursor, event)
         return [*news, *documents]
@@ -241,19 +241,13 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self,
-        broadcaster: Broadcaster,
-        reader: Reader,
-        poller: Poller,
-        databases: Databases,
-        last_id: str | None,
+        self, broadcaster: Broadcaster, reader: Reader, poller: Poller, last_id: str | None
     ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._broadcaster = broadcaster
         self._reader = reader
         self._poller = poller
-        self._databases = databases
         self._last_id = last_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -300,14 +294,15 @@ class EventStream(Response):
 
     def _begin(self) -> tuple[Cursor, list[Event]]:
         """Return the reader's cursor, and what it missed with how everything is now."""
+        databases = self._poller.databases
         self._poller.begin()
-        snapshot = self._databases.snapshot(_SNAPSHOT_AGE_S)
+        snapshot = databases.snapshot(_SNAPSHOT_AGE_S)
         present = [volumes_event(snapshot), health_event(snapshot)]
-        now = changes.newest(self._databases)
+        now = changes.newest(databases)
         if self._last_id is None:
             return now or Cursor(), present
         known = parse(self._last_id)
-        missed = None if known is None else changes.since(self._databases, known)
+        missed = None if known is None else changes.since(databases, known)
         if known is None or missed is None:
             return Cursor(), [Event(RESET, b"{}", now or Cursor(), restart=True), *present]
         return known, [*missed, *present]

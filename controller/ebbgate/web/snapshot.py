@@ -56,12 +56,11 @@ class CachedStatus:
         for a document of another version.
         """
         try:
-            found = dict(vars(convert.volume(self.volume, None, self.row.at_unix_ns, None)))
+            found = convert.volume(self.volume, None, self.row.at_unix_ns, None)
         except ValidationError:
             return None
-        for name in convert.time_fields(self.volume, None, self.row.at_unix_ns, None):
-            del found[name]
-        return to_json(found)
+        times = convert.time_fields(self.volume, None, self.row.at_unix_ns, None)
+        return to_json({name: each for name, each in vars(found).items() if name not in times})
 
 
 def cached_statuses(
@@ -116,7 +115,7 @@ class Snapshot:
         found: list[bytes] = []
         unreadable: list[str] = []
         for name, each in sorted(self.statuses.items()):
-            if not name:
+            if name == DAEMON:
                 continue
             if each.steady_json is None:
                 unreadable.append(name)

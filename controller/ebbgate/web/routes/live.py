@@ -88,7 +88,7 @@ def routes_live(databases: Databases) -> APIRouter:
     return router
 
 
-def routes_events(databases: Databases, broadcaster: Broadcaster, poller: Poller) -> APIRouter:
+def routes_events(broadcaster: Broadcaster, poller: Poller) -> APIRouter:
     """Return the route of the event stream."""
     router = APIRouter(tags=["now"])
     shown = of_type(
@@ -111,6 +111,6 @@ def routes_events(databases: Databases, broadcaster: Broadcaster, poller: Poller
             raise ApiError(503, text, "close a page, or wait", retry_after_s=10)
         poller.want(True)
         last_id = request.headers.get("last-event-id")
-        return EventStream(broadcaster, reader, poller, databases, last_id)
+        return EventStream(broadcaster, reader, poller, last_id)
 
     return router
