@@ -60,19 +60,15 @@ def _run(options: argparse.Namespace) -> int:
         # Imported late, so that a missing FastAPI gives an error with the packages to install.
         from ebbgate.web import app, openapi, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise Unavailable(
-            f"ebbgate-web needs {error.name}",
-            "install python3-fastapi, python3-uvicorn and python3-prometheus-client",
-        ) from error
+        hint = "install python3-fastapi, python3-uvicorn and python3-prometheus-client"
+        raise Unavailable(f"ebbgate-web needs {error.name}", hint) from error
     api = app.Api(config)
     if options.openapi:
         sys.stdout.write(openapi.text(api.app))
         return 0
     if os.geteuid() == 0 and not options.as_root:
-        raise UsageError(
-            "ebbgate-web does not run as root",
-            "start it with systemd, or: sudo -u ebbgate ebbgate-web (or give --as-root)",
-        )
+        hint = "start it with systemd, or: sudo -u ebbgate ebbgate-web (or give --as-root)"
+        raise UsageError("ebbgate-web does not run as root", hint)
     return server.serve(api)
 
 

@@ -81,6 +81,5 @@ def _not_json(body: str, at: int) -> ApiError:
 async def on_bug(request: Request, error: Exception) -> Response:
     """Handle a bug. The server logs it with its stack."""
     _LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return refusal(
-        ApiError(500, "internal error in ebbgate-web", "see its log: journalctl -u ebbgate-web")
-    )
+    hint = "see its log: journalctl -u ebbgate-web"
+    return refusal(ApiError(500, "internal error in ebbgate-web", hint))

@@ -85,11 +85,8 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not host_allowed(hosts[0], self._settings.host, self._settings.hosts):
-            raise ApiError(
-                421,
-                "host name not allowed",
-                "use localhost, or add the name to hosts in [web] of ebbgate.toml",
-            )
+            hint = "use localhost, or add the name to hosts in [web] of ebbgate.toml"
+            raise ApiError(421, "host name not allowed", hint)
         if _CONTROL.search(scope["path"]):
             # No path of ours has such characters, and no file system takes a null byte.
             raise ApiError(404, "no path has control characters", "see /api/v1/openapi.json")

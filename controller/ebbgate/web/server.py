@@ -77,8 +77,6 @@ def listen(host: str, port: int) -> socket.socket:
         listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
-        raise Unavailable(
-            f"cannot listen on {host} port {port}: {error.strerror}",
-            "see who uses it: ss -ltnp; or choose another port with --listen",
-        ) from error
+        hint = "see who uses it: ss -ltnp; or choose another port with --listen"
+        raise Unavailable(f"cannot listen on {host} port {port}: {error.strerror}", hint) from error
     return listening

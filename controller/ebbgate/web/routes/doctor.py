@@ -32,17 +32,15 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
         """The advice of `ebbgate doctor` that an unprivileged process can find; the rest is in
         `unknown`.
         """
-        found = unprivileged.advice(
-            sysfs, fresh_status(databases.snapshot()), _apply_requests(databases)
-        )
+        status = fresh_status(databases.snapshot())
+        found = unprivileged.advice(sysfs, status, _apply_requests(databases))
         return reply(AdviceList.read(found))
 
     @router.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)
     def doctor() -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
-        return reply(
-            DoctorReport.read(unprivileged.doctor(sysfs, proc, fresh_status(databases.snapshot())))
-        )
+        found = unprivileged.doctor(sysfs, proc, fresh_status(databases.snapshot()))
+        return reply(DoctorReport.read(found))
 
     return router
 

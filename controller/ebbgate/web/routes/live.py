@@ -64,14 +64,12 @@ def routes_live(databases: Databases) -> APIRouter:
         if live is None:
             raise ApiError(404, f"the daemon does not follow {volume}", "see /api/v1/volumes")
         try:
-            found = convert.volume(
-                live, snapshot.hits.get(volume), snapshot.now_unix_ns, snapshot.alive
-            )
+            hit = snapshot.hits.get(volume)
+            found = convert.volume(live, hit, snapshot.now_unix_ns, snapshot.alive)
         except ValidationError as error:
             text = f"the status of {volume} was written by another version: {error}"
-            raise ApiError(
-                503, text, "install both from the same release and restart both"
-            ) from error
+            hint = "install both from the same release and restart both"
+            raise ApiError(503, text, hint) from error
         return reply(found)
 
     @router.get(

@@ -42,9 +42,8 @@ def routes_metrics(databases: Databases) -> APIRouter:
         if snapshot.why is not None and snapshot.alive:
             raise ApiError(503, snapshot.why, "see /api/v1/health", retry_after_s=5)
         opened = wants_openmetrics(request.headers.get("accept", ""))
-        page = render(
-            snapshot.live, snapshot.now_unix_ns, snapshot.alive, opened, databases.files()
-        )
+        files = databases.files()
+        page = render(snapshot.live, snapshot.now_unix_ns, snapshot.alive, opened, files)
         # Not as `media_type`, to which starlette adds a charset of its own.
         kind = OPENMETRICS_TYPE if opened else TEXT_TYPE
         return Response(page, headers={"content-type": kind})
