@@ -223,7 +223,8 @@ def _changed_knobs(page: Page, status: VolumeStatus) -> None:
     rows = [
         (
             name,
-            *(format.knob_value(name, value) for value in (knob.value, knob.original)),
+            format.knob_value(name, knob.value),
+            format.knob_value(name, knob.original),
             knob.owner,
         )
         for name, knob in status.knobs.items()

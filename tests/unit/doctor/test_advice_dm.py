@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,18 +21,28 @@ from tests.unit.doctor.test_advice import check_form
 READS = "EBB-304"
 
 
-def found(volume: Volume | None = None, mode: str = "writeback", **status: Any) -> list[Advice]:
-    line = cache_status(**status)
+def facts(
+    line: CacheStatus | WritecacheStatus,
+    volume: Volume | None = None,
+    mode: str = "writeback",
+    **parts: Any,
+) -> Facts:
     state = VolumeState(0, "dirty", mode, 6 << 20, 908 << 20, 0.97, {}, line)
-    of = volume or dm_volume()
-    disks = (device("dm-4"),)
-    return [each for each in advise(Facts(of, state, disks)) if each.id != READS]
+    return Facts(volume or dm_volume(), state, (device("dm-4"),), **parts)
+
+
+def found(volume: Volume | None = None, mode: str = "writeback", **status: Any) -> list[Advice]:
+    known = facts(cache_status(**status), volume, mode)
+    return [each for each in advise(known) if each.id != READS]
+
+
+def by_id(known: Facts, number: str) -> Advice:
+    return next(each for each in advise(known) if each.id == number)
 
 
 def test_a_sound_cache_gets_advice_on_streams_only() -> None:
     assert found() == []
-    state = VolumeState(0, "dirty", "writeback", 0, 1, 0.5, {}, cache_status())
-    (note,) = advise(Facts(dm_volume(), state, (device("dm-4"),)))
+    (note,) = advise(facts(cache_status()))
     assert (note.id, note.weight) == (READS, Weight.NOTE)
     for alternative in ("dm-writecache", "bcache", "larger cache blocks"):
         assert alternative in note.text
@@ -83,7 +92,7 @@ def test_a_sick_cache_is_a_fault_with_the_repair_that_it_can_have(
 ) -> None:
     state = VolumeState(0, str(health), None, None, None, None, {}, CacheStatus(health))
     sick = Facts(dm_volume(params=params), state, (device("dm-4"),), cachevol=cachevol)
-    advice = next(each for each in advise(sick) if each.id == "EBB-301")
+    advice = by_id(sick, "EBB-301")
     assert (advice.weight, advice.command) == (Weight.FAULT, command)
     assert says in advice.text
     if not command:
@@ -95,7 +104,7 @@ def test_a_sick_cache_without_lvm_gets_no_command_of_lvm() -> None:
     status = CacheStatus(DmHealth.FAILED)
     state = VolumeState(0, "failed", None, None, None, None, {}, status)
     bare = Facts(dm_volume(uuid="", lvm_name=""), state, (device("dm-4"),))
-    advice = next(each for each in advise(bare) if each.id == "EBB-301")
+    advice = by_id(bare, "EBB-301")
     assert (advice.command, "lvc" in advice.text) == ("", False)
 
 
@@ -105,10 +114,9 @@ def test_a_threshold_by_message_does_not_last() -> None:
         "EBB-308",
         "sudo lvchange --cachesettings migration_threshold=1024 vg/data",
     )
-    state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, cache_status())
     status = cache_status(migration_threshold_sectors=0)
-    ours = Facts(dm_volume(), state, (device("dm-4"),), owned=frozenset({"migration_threshold"}))
-    assert [a.id for a in advise(replace(ours, state=replace(state, dm=status)))] == [READS]
+    ours = facts(status, owned=frozenset({"migration_threshold"}))
+    assert [each.id for each in advise(ours)] == [READS]
 
 
 def test_what_lvm_sets_for_large_blocks_is_no_fault() -> None:
@@ -129,6 +137,7 @@ def test_a_bare_stack_gets_no_command_of_lvm() -> None:
         check_form(each)
 
 
+ARRAY = {"dm-4": DiskKind.ARRAY}
 PATH = {"op": "read", "path": "hit", "ios": 1, "bytes": 512, "p99_ns": 5}
 
 
@@ -138,34 +147,22 @@ PATH = {"op": "read", "path": "hit", "ios": 1, "bytes": 512, "p99_ns": 5}
         ({}, {}, Weight.NOTE),
         ({}, {"destage_bytes_per_s": 1e6, "paths": [PATH]}, Weight.ADVICE),
         ({}, {"destage_bytes_per_s": 0.0, "paths": [PATH]}, Weight.NOTE),
-        (
-            {"dm-4": DiskKind.ARRAY},
-            {"destage_bytes_per_s": 1e6, "paths": [PATH]},
-            Weight.NOTE,
-        ),
+        (ARRAY, {"destage_bytes_per_s": 1e6, "paths": [PATH]}, Weight.NOTE),
     ],
 )
 def test_a_large_threshold_is_recommended_against_where_users_wait_on_one_disk(
     kinds: dict[str, DiskKind], live: dict[str, Any], weight: Weight
 ) -> None:
     line = cache_status(migration_threshold_sectors=40960)
-    state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, line)
-    facts = Facts(
-        dm_volume(),
-        state,
-        (device("dm-4"),),
-        kinds=kinds,
-        status=status_from_json(VolumeStatus, live),
-    )
-    advice = next(each for each in advise(facts) if each.id == "EBB-305")
+    status = status_from_json(VolumeStatus, live)
+    advice = by_id(facts(line, kinds=kinds, status=status), "EBB-305")
     assert advice.weight is weight
     assert ("several disks" in advice.text) == bool(kinds)
 
 
 def test_writecache_gets_the_command_that_sets_it() -> None:
     status = WritecacheStatus(0, 1000, 400, 0, 4096)
-    state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, status)
-    (advice,) = advise(Facts(dm_volume(Kind.DM_WRITECACHE), state, (device("dm-4"),)))
+    (advice,) = advise(facts(status, dm_volume(Kind.DM_WRITECACHE)))
     assert advice.id == "EBB-306"
     assert advice.command.startswith("sudo lvchange --cachesettings 'high_watermark=")
     check_form(advice)

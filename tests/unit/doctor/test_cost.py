@@ -13,11 +13,11 @@ from ebbgate.doctor import cost
 class FakeProc:
     """/proc with a running probe."""
 
-    def __init__(self, root: Path, *, switch: str = "0") -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
         (root / "sys/kernel").mkdir(parents=True)
         self.switch = root / "sys/kernel/bpf_stats_enabled"
-        self.switch.write_text(f"{switch}\n")
+        self.switch.write_text("0\n")
 
     def process(self, pid: int, comm: str = cost.PROBE_COMM) -> None:
         (self.root / str(pid) / "fdinfo").mkdir(parents=True)
@@ -61,18 +61,15 @@ def test_other_descriptors_do_not_count(proc: FakeProc) -> None:
     assert cost.read(proc.root).runs == 2
 
 
-def test_without_counts_the_next_step_is_measure(proc: FakeProc) -> None:
+@pytest.mark.parametrize(
+    ("switch", "why"),
+    [("0", "not measured: run ebbgate doctor --measure 5"), ("1", "no event yet")],
+)
+def test_without_counts_the_reason_is_given(proc: FakeProc, switch: str, why: str) -> None:
+    proc.switch.write_text(f"{switch}\n")
     proc.program(42, 5, prog=7, runs=0, ns=0)
     found = cost.read(proc.root)
-    assert found.why == "not measured: run ebbgate doctor --measure 5"
-    assert found.ns_per_run is None
-
-
-def test_counting_without_an_event_is_reported(tmp_path: Path) -> None:
-    fake = FakeProc(tmp_path, switch="1")
-    fake.process(42)
-    fake.program(42, 5, prog=7, runs=0, ns=0)
-    assert cost.read(tmp_path).why == "no event yet"
+    assert (found.why, found.ns_per_run) == (why, None)
 
 
 def test_no_probe_and_no_access_have_different_reasons(tmp_path: Path) -> None:
@@ -96,12 +93,11 @@ def test_measuring_takes_the_difference_and_restores_the_switch(proc: FakeProc) 
     assert proc.switch.read_text().strip() == "0"
 
 
-def test_a_switch_that_was_on_stays_on(tmp_path: Path) -> None:
-    fake = FakeProc(tmp_path, switch="1")
-    fake.process(42)
-    fake.program(42, 5, prog=7, runs=0, ns=0)
-    assert cost.measure(tmp_path, 0.1, lambda _: None).why == "no request arrived meanwhile"
-    assert fake.switch.read_text().strip() == "1"
+def test_a_switch_that_was_on_stays_on(proc: FakeProc) -> None:
+    proc.switch.write_text("1\n")
+    proc.program(42, 5, prog=7, runs=0, ns=0)
+    assert cost.measure(proc.root, 0.1, lambda _: None).why == "no request arrived meanwhile"
+    assert proc.switch.read_text().strip() == "1"
 
 
 def test_the_switch_is_restored_when_the_person_interrupts(proc: FakeProc) -> None:
