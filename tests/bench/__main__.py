@@ -13,7 +13,6 @@ from pathlib import Path
 
 import tests.bench as package
 from tests.bench.context import Context, Scenario
-from tests.bench.report import last_line
 from tests.bench.table import file_name, markdown
 from tests.lab import host
 from tests.lab.errors import LabError
@@ -86,7 +85,7 @@ def main() -> int:
     for name, goal in report.goals.items():
         verdict = "MISSED" if name in document["missed"] else "met"
         print(f"  {name:40} {report.ratios.get(name, float('nan')):9.3f}  {goal:10} {verdict}")
-    print(last_line(document))
+    print(json.dumps(document))
     return 0 if report.met else 1
 
 

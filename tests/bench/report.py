@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -59,20 +58,18 @@ def holds(goal: str, value: float | None) -> bool:
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The median of each metric over the repetitions."""
-    names = dict.fromkeys(name for run in runs for name in run)
-    return {name: round(median(run[name] for run in runs if name in run), 4) for name in names}
+    return {name: round(median(values), 4) for name, values in _by_metric(runs).items()}
 
 
 def spread(runs: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     """The lowest and highest value of each metric."""
+    found = _by_metric(runs).items()
+    return {name: [round(min(values), 4), round(max(values), 4)] for name, values in found}
+
+
+def _by_metric(runs: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     names = dict.fromkeys(name for run in runs for name in run)
-    return {
-        name: [
-            round(min(run[name] for run in runs if name in run), 4),
-            round(max(run[name] for run in runs if name in run), 4),
-        ]
-        for name in names
-    }
+    return {name: [run[name] for run in runs if name in run] for name in names}
 
 
 def ratio(runs: Runs, arm: str, base: str, metric: str, floor: float = 0.0) -> float:
@@ -85,8 +82,3 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The value that a share (0..1) of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-
-
-def last_line(document: Mapping[str, Any]) -> str:
-    """One line of JSON."""
-    return json.dumps(document, separators=(", ", ": "))

@@ -117,6 +117,12 @@ class FakeLab:
         assert not list((self.folder / "tmp").iterdir()), "the guest's folder is left"
         return process.returncode, line
 
+    def loses_guest(self, *said: str, patch: str = PLENTY) -> None:
+        """It ends as one whose guest is lost, and says all of this."""
+        code, line = self.fails(patch)
+        assert code == EXIT_LOST_GUEST
+        assert all(each in line for each in said), line
+
     def started(self) -> list[int]:
         try:
             return [int(line) for line in self.pids.read_text().splitlines()]
@@ -142,10 +148,7 @@ def lab(tmp_path: Path) -> Iterator[FakeLab]:
 
 def test_a_machine_without_the_lab_s_programs(lab: FakeLab) -> None:
     lab.environment["PATH"] = "/nonexistent"
-    code, line = lab.fails()
-    assert code == EXIT_LOST_GUEST
-    assert "no lab here" in line
-    assert "try: make deps (as root)" in line
+    lab.loses_guest("no lab here", "try: make deps (as root)")
 
 
 TAKEN = "Could not set up host forwarding rule 'tcp:127.0.0.1:8380-:8380'"
@@ -166,9 +169,7 @@ def test_a_demo_that_cannot_continue_has_a_reason(
     lab: FakeLab, patch: str, emulator: str, said: list[str]
 ) -> None:
     lab.emulator(emulator)
-    code, line = lab.fails(patch)
-    assert code == EXIT_LOST_GUEST
-    assert all(each in line for each in said), line
+    lab.loses_guest(*said, patch=patch)
 
 
 def test_a_mirror_that_cannot_be_reached(lab: FakeLab) -> None:
@@ -178,18 +179,12 @@ def test_a_mirror_that_cannot_be_reached(lab: FakeLab) -> None:
     said = "E: Failed to fetch x\\nE: Could not resolve 'deb.debian.org'"
     lab.program("apt-get", f'#!/bin/sh\nprintf "{said}" >&2\nexit 100\n')
     lab.program("depmod", "#!/bin/sh\n")
-    code, line = lab.fails()
-    assert code == EXIT_LOST_GUEST
-    assert "cannot be downloaded" in line
-    assert "check the network" in line
+    lab.loses_guest("cannot be downloaded", "check the network")
 
 
 def test_a_guest_that_is_lost(lab: FakeLab) -> None:
     lab.emulator("echo 'qemu: the machine is broken'; exit 1")
-    code, line = lab.fails()
-    assert code == EXIT_LOST_GUEST
-    assert "the guest was lost" in line
-    assert "the machine is broken" in line
+    lab.loses_guest("the guest was lost", "the machine is broken")
     assert "Traceback" in lab.log.read_text()
 
 
