@@ -12,8 +12,6 @@ import socket
 import struct
 from typing import Any, Final
 
-Address = tuple[str, int]
-
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
 _NLM_F_REQUEST: Final = 1
@@ -44,7 +42,7 @@ def loopback_uid(remote: Any, local: Any) -> int | None:
         return None
 
 
-def _request(family: int, there: Address, here: Address) -> bytes:
+def _request(family: int, there: tuple[str, int], here: tuple[str, int]) -> bytes:
     sides = (socket.inet_pton(family, each[0]).ljust(16, b"\0") for each in (there, here))
     body = b"".join(
         (

@@ -95,9 +95,7 @@ class Guard:
             _check_source(headers, hosts[0])
         if self._needs_token(scope["path"], changes=changes):
             await self._check_token(headers, client_of(scope))
-        if not changes:
-            return None
-        return await _read_body(headers, receive)
+        return await _read_body(headers, receive) if changes else None
 
     def _needs_token(self, path: str, *, changes: bool) -> bool:
         if path == TOKEN_PATH or (changes and path not in QUESTIONS):
@@ -174,9 +172,8 @@ def same_origin(origin: str, host: str) -> bool:
 
 def _check_source(headers: Headers, host: str) -> None:
     """Raises ApiError for a request of a page of another site."""
-    origins = headers.getlist("origin")
     site = headers.get("sec-fetch-site", "same-origin")
-    foreign = any(not same_origin(each, host) for each in origins)
+    foreign = any(not same_origin(each, host) for each in headers.getlist("origin"))
     if foreign or site not in ("same-origin", "none"):
         raise ApiError(403, "a page of another site may not do this", "use ebbgate's own page")
 
