@@ -107,7 +107,7 @@ def replay(
             "policy": other.name,
             "decisions": _decided(events, compile_policy(other, kind), start_ns),
         }
-    emit(context, document, _draw if other is None else _draw_difference)
+    emit(context, document, _draw)
 
 
 def _decided(events: list[Recorded], policy: Policy, start_ns: int) -> list[dict[str, Any]]:
@@ -130,13 +130,22 @@ def _open(file: str) -> Iterator[IO[str]]:
 
 
 def _draw(page: Page, document: Document) -> None:
-    _draw_head(page, document)
-    page.table(("AFTER", "GATE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
-    _draw_damage(page, document)
+    for text in document["origin"]:
+        page.line(text, "dim")
+    length = format.span(document["length_ns"])
+    page.line(f"{document['records']} records, {length}, {len(document['decisions'])} decisions")
+    page.gap()
+    if "against" in document:
+        _draw_difference(page, document)
+    else:
+        page.table(("AFTER", "GATE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
+    damaged = document["damaged"]
+    if damaged:
+        page.gap()
+        page.line(f"{len(damaged)} damaged lines skipped, first {damaged[0]}", "yellow")
 
 
 def _draw_difference(page: Page, document: Document) -> None:
-    _draw_head(page, document)
     against, ours = document["against"], document["decisions"]
     rows = differences(against["decisions"], ours)
     page.line(f"- only {against['policy']}, + only {document['policy']}")
@@ -147,22 +156,6 @@ def _draw_difference(page: Page, document: Document) -> None:
     theirs = time_by_gate(against["decisions"], length_ns)
     mine = time_by_gate(ours, length_ns)
     draw_gates(page, (against["policy"], theirs), (document["policy"], mine))
-    _draw_damage(page, document)
-
-
-def _draw_head(page: Page, document: Document) -> None:
-    for text in document["origin"]:
-        page.line(text, "dim")
-    length = format.span(document["length_ns"])
-    page.line(f"{document['records']} records, {length}, {len(document['decisions'])} decisions")
-    page.gap()
-
-
-def _draw_damage(page: Page, document: Document) -> None:
-    if document["damaged"]:
-        page.gap()
-        count = len(document["damaged"])
-        page.line(f"{count} damaged lines skipped, first {document['damaged'][0]}", "yellow")
 
 
 def _cells(decision: Document) -> tuple[Cell, ...]:

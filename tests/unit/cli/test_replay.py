@@ -91,9 +91,7 @@ def test_damaged_lines_are_skipped_and_counted(cli: Cli, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("text", ["", "hello\n", "[]\n", '{"t":"origin","text":"x"}\n'])
 def test_a_file_that_is_not_a_recording_is_66(cli: Cli, tmp_path: Path, text: str) -> None:
-    path = tmp_path / "letter.txt"
-    path.write_text(text)
-    result = cli("replay", str(path))
+    result = cli("replay", keep(tmp_path, [text]))
     assert result.code == 66
     assert "is not a recording" in result.err
     assert "ebbgate record VOLUME > FILE" in result.err
