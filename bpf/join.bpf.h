@@ -75,9 +75,13 @@ static __always_inline struct join *join_place(struct eb_vol_cpu *c, __u64 id)
 /* Sets the path of a bio. Where join_begin was first, an earlier place may be free by now. */
 static __always_inline void join_put(struct eb_vol_cpu *c, __u64 id, __u32 path)
 {
-	struct join *j = BIO_STAMPED ? NULL : join_find(id);
+	struct join *j = NULL;
 
-	(j ?: join_place(c, id))->id = id | path;
+	if (!BIO_STAMPED)
+		j = join_find(id);
+	if (!j)
+		j = join_place(c, id);
+	j->id = id | path;
 }
 
 static __always_inline void join_begin(struct eb_vol_cpu *c, __u64 id, __u64 now_ns)
