@@ -13,8 +13,7 @@ from typing import Any, Final
 import click
 
 from ebbgate import __version__
-from ebbgate.cli.context import Command, Context, with_context
-from ebbgate.cli.output import print_error
+from ebbgate.cli.context import Command, Context, print_error, with_context
 from ebbgate.errors import EbbgateError, UsageError
 
 EXIT_INTERRUPTED: Final = 130

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.context import Context, with_context
+from ebbgate.cli.context import Context, Document, emit, print_note, with_context
 from ebbgate.cli.daemon_status import look, need_daemon
 from ebbgate.cli.doctor import facts_of
 from ebbgate.cli.intents import ask
-from ebbgate.cli.output import Document, emit, print_note
 from ebbgate.cli.snapshot import view_volume
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import SEVERITY, Advice, Change

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from ebbgate.cli.context import Context, with_context
-from ebbgate.cli.output import Document, print_json
+from ebbgate.cli.context import Context, Document, print_json, with_context
 from ebbgate.errors import ConfigError
 from ebbgate.policy.defaults import STRATEGIES
 from ebbgate.policy.language.diagnostic import Diagnostic

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import click
 
-from ebbgate.cli.context import Context, duration_of, with_context
+from ebbgate.cli.context import Context, duration_of, emit, print_note, with_context
 from ebbgate.cli.daemon_status import need_daemon
 from ebbgate.cli.intents import ask, draw_outcome
-from ebbgate.cli.output import emit, print_note
 from ebbgate.errors import UsageError
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Kind

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What every command needs: settings, sysfs, output format. I/O: reads the settings file."""
+"""What every command needs: settings, sysfs, and how its result is printed.
+
+I/O: reads the settings file; stdout and stderr.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ebbgate.config.settings import Config, load_config
-from ebbgate.errors import PermissionDenied, UsageError
+from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.text import clean_lines, escape_json
 from ebbgate.units import parse_duration_ns
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -81,3 +87,41 @@ def duration_of(option: str, text: str, hint: str = "") -> int:
         return parse_duration_ns(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}", hint) from error
+
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+Document = Mapping[str, Any]
+
+
+def emit(context: Context, document: Document, draw: Callable[[Page, Document], None]) -> None:
+    """Print the document as JSON, or as text with `draw`."""
+    if context.json:
+        print_json(document)
+        return
+    # Imported late: the table library takes longer to import than most commands take to run.
+    from ebbgate.cli.page import Page  # noqa: PLC0415
+
+    draw(Page(), document)
+
+
+def print_json(document: Document) -> None:
+    """Print one JSON document; keys keep their order."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    sys.stdout.write(f"{escape_json(text)}\n")
+    sys.stdout.flush()
+
+
+def print_error(error: EbbgateError, as_json: bool) -> None:
+    """Print an error on stderr: message and next step, or JSON."""
+    if as_json:
+        body = {"code": error.exit_code, "message": error.message, "hint": error.hint}
+        print(escape_json(json.dumps({"error": body})), file=sys.stderr)
+    else:
+        print(f"ebbgate: {clean_lines(str(error))}", file=sys.stderr)
+
+
+def print_note(text: str) -> None:
+    """Print a note on stderr, so that stdout has only the result."""
+    print(clean_lines(text), file=sys.stderr, flush=True)

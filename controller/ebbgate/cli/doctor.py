@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.context import Context, with_context
+from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.doctor_view import draw
-from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from ebbgate.cli import format
+from ebbgate.cli.context import Document
 from ebbgate.cli.daemon_status import Link
-from ebbgate.cli.output import Document
 from ebbgate.cli.status import draw_daemon, draw_hidden
 from ebbgate.model.volume import Volume
 

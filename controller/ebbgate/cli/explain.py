@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, with_context
+from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.daemon_status import Link, look
-from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import VolumeView, view_volume
 from ebbgate.cli.status import draw_daemon, draw_missing, draw_sentence
 from ebbgate.errors import Unavailable

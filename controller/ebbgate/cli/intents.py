@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ebbgate.cli.context import Context, duration_of, with_context
-from ebbgate.cli.output import Document, emit, print_note
+from ebbgate.cli.context import Context, Document, duration_of, emit, print_note, with_context
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.intents.client import ControlClient, NotAnswering, Refused
 from ebbgate.intents.protocol import LABEL_LENGTH_MAX, Answer, State

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from ebbgate.cli.context import Context, with_context
+from ebbgate.cli.context import Context, emit, with_context
 from ebbgate.cli.intents import ask, draw_outcome, named, parse_for
-from ebbgate.cli.output import emit
 from ebbgate.errors import UsageError
 from ebbgate.model.override import IntentKind
 from ebbgate.units import NS_PER_S

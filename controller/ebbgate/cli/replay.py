@@ -13,8 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, with_context
-from ebbgate.cli.output import Document, emit
+from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.replay_history import draw_gates, history_run
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.model.decision import Gate

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, duration_of
-from ebbgate.cli.output import Document, emit
+from ebbgate.cli.context import Context, Document, duration_of, emit
 from ebbgate.policy_files.validation import named
 from ebbgate.probes.topology import find
 from ebbgate.replay import history

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, with_context
+from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.export import csv_figures, write_rows
-from ebbgate.cli.output import Document, emit
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.probes.topology import find
 from ebbgate.store.report_queries import ReportHistory

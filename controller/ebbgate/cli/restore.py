@@ -13,9 +13,8 @@ import click
 
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
-from ebbgate.cli.context import Context, with_context
+from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.intents import ask, named, who
-from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError, Unavailable
 from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase

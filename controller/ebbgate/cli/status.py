@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, with_context
+from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.daemon_status import Link, look
-from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.doctor.remedy import device_mapper_text
 from ebbgate.model.dm import CacheStatus, WritecacheStatus

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ebbgate.cli.context import Context, with_context
-from ebbgate.cli.output import Document, emit
+from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.config.web_settings import read_token
 from ebbgate.errors import PermissionDenied
 from ebbgate.store.access import READ_MODE, group_id

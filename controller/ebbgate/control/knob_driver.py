@@ -34,8 +34,7 @@ from ebbgate.model.records import Edge
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.engine import Ruling
-from ebbgate.policy.other_knobs import OtherKnobs
-from ebbgate.policy.reasons import BY_POLICY, FOUND, GARBAGE
+from ebbgate.policy.other_knobs import BY_POLICY, FOUND, GARBAGE, OtherKnobs
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes

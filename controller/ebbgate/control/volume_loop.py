@@ -27,8 +27,7 @@ from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tra
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
-from ebbgate.policy.other_knobs import other_knobs
-from ebbgate.policy.reasons import GATE_MANUAL, RELEASE_FAILED
+from ebbgate.policy.other_knobs import GATE_MANUAL, RELEASE_FAILED, other_knobs
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)

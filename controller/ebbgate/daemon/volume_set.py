@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,6 @@ from ebbgate.background import BackgroundWorker, PatientTasks
 from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.override_registry import OverrideRegistry
-from ebbgate.daemon.policy_follower import PolicyFollower
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import BLOCK, Sysfs
 from ebbgate.model.status import DAEMON
@@ -30,6 +29,53 @@ from ebbgate.probes.volume_state import read_state
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_S
+
+_LOG = logging.getLogger("ebbgated")
+
+
+class PolicyFollower:
+    """Gives each volume the policy that the files and the time of day select.
+
+    Reads on a thread of its own: parsing never delays the event loop. `volumes`: the daemon's,
+    which adds and removes them.
+    """
+
+    def __init__(self, policies: ActivePolicies, volumes: Mapping[str, VolumeLoop]) -> None:
+        self._policies = policies
+        self._volumes = volumes
+        self._keys: dict[str, tuple[object, ...]] = {}
+        self._reader = BackgroundWorker("policies")
+        self._following: asyncio.Task[None] | None = None
+
+    def added(self, volume: Volume) -> None:
+        """Note that a volume was added with its policy."""
+        self._keys[volume.name] = self._policies.key_of(volume)
+
+    async def follow(self, *, again: bool = False) -> None:
+        """Read what has changed in the folder and apply it. `again`: read every file."""
+        policies = self._policies
+        policies.take(await self._reader.run(lambda: policies.read(again=again)))
+        self.apply()
+
+    def begin(self, *, again: bool = False) -> None:
+        """Begin to follow without waiting for it; one look at a time."""
+        if again or self._following is None or self._following.done():
+            self._following = asyncio.create_task(self._follow(again))
+
+    async def _follow(self, again: bool) -> None:
+        try:
+            await self.follow(again=again)
+        except Exception:
+            _LOG.exception("the policies cannot be read")
+
+    def apply(self) -> None:
+        """Apply policies that changed, and the time of a schedule."""
+        for name, loop in self._volumes.items():
+            key = self._policies.key_of(loop.volume)
+            if key != self._keys.get(name):
+                self._keys[name] = key
+                loop.set_policy(self._policies.policy_of(loop.volume))
+
 
 _LOG = logging.getLogger("ebbgated")
 _DISCOVER_NS: Final = 10 * NS_PER_S

@@ -18,7 +18,7 @@ from ebbgate.model.records import Edge, QueueSample
 from ebbgate.model.volume import UNWRITABLE
 from ebbgate.policy import limits, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
-from ebbgate.policy.reasons import NO_GATE
+from ebbgate.policy.other_knobs import NO_GATE
 from ebbgate.policy.rules import RulesState
 from ebbgate.policy.state import State
 from ebbgate.policy.strategies import explanation, idle_destage, stream_bypass

@@ -20,8 +20,7 @@ from ebbgate.model.status import DAEMON, STATUS_STALE_NS, DaemonStatus, VolumeSt
 from ebbgate.model.status_json import status_from_text
 from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
-from ebbgate.store.documents import Document
-from ebbgate.store.old_names import current_row
+from ebbgate.store.documents import Document, current_row
 from ebbgate.store.queries_latency import LatencyGrid, latency_grid
 from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns
 from ebbgate.store.schema import HISTORY

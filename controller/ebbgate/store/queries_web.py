@@ -17,8 +17,7 @@ from typing import Final, Self
 
 from ebbgate.store import samples
 from ebbgate.store.connection import identity_of, open_reader
-from ebbgate.store.documents import Document
-from ebbgate.store.old_names import current_row, old_strategy_name
+from ebbgate.store.documents import Document, current_row, old_strategy_name
 from ebbgate.store.queries import History
 from ebbgate.store.queries_intents import IntentHistory
 from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns, merge

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from ebbgate.store import samples
-from ebbgate.store.old_names import current_row, strategy_name
+from ebbgate.store.documents import current_row, strategy_name
 from ebbgate.store.queries import HistoryReader
 from ebbgate.store.retention import volumes
 from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns, merge

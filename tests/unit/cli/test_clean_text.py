@@ -9,8 +9,8 @@ import json
 
 import pytest
 
+from ebbgate.cli.context import print_error, print_json, print_note
 from ebbgate.cli.export import write_rows
-from ebbgate.cli.output import print_error, print_json, print_note
 from ebbgate.cli.page import Page
 from ebbgate.errors import ActuationError
 
