@@ -9,7 +9,8 @@ from functools import partial
 
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, StepKind, base_steps, gate_steps, write
 from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, RATE, TABLE, THRESHOLD
-from ebbgate.knobs.places import depth_knobs
+from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.dm import CLEANER
 from ebbgate.model.volume import Kind, Volume
@@ -36,12 +37,12 @@ class GatePlan:
 
 def plan_for(volume: Volume) -> GatePlan:
     """Return the plan for a volume; a kind without a gate gets no writes."""
+    queues = disk_knobs(volume, KnobPlace.DISK)
     if volume.kind is Kind.BCACHE:
-        quick = (PERCENT, RATE)
-        return GatePlan(GATE_KNOBS, base_steps(), quick, gate_steps, depth_knobs(volume))
+        return GatePlan(GATE_KNOBS, base_steps(), (PERCENT, RATE), gate_steps, queues)
     if volume.kind is Kind.DM_CACHE and volume.mapping is not None:
         steps = partial(threshold_steps, volume.mapping.block_sectors)
-        return GatePlan((THRESHOLD,), (), (THRESHOLD,), steps, depth_knobs(volume))
+        return GatePlan((THRESHOLD,), (), (THRESHOLD,), steps, queues)
     return GatePlan((), (), (), lambda _: ())
 
 

@@ -18,7 +18,8 @@ from ebbgate.actuators.gate_plan import cleaner_step, split_steps
 from ebbgate.actuators.gate_worker import GateWorker, Job, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import CONGESTED, CUTOFF, FLUSH, MAX_SECTORS, RATE, TABLE, TRIGGER_GC
-from ebbgate.knobs.places import scheduler_knobs
+from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import (
     CLEAN,
     RESTORE,
@@ -341,7 +342,7 @@ def _scheduler_job(scheduler: str, reason: Reason) -> Job:
     """Give the disks below the volume this I/O scheduler; empty: those that they had."""
 
     def job(writer: KnobWriter) -> list[Outcome]:
-        knobs = scheduler_knobs(writer.volume)
+        knobs = disk_knobs(writer.volume, KnobPlace.DISK_QUEUE)
         if not scheduler:
             return writer.release(knobs, reason)
         return writer.apply([Step(StepKind.WRITE, knob, scheduler) for knob in knobs], reason)

@@ -53,17 +53,8 @@ def is_path_of(name: str, path: str) -> bool:
     return path.rpartition("/")[2] == base
 
 
-def depth_knobs(volume: Volume) -> tuple[str, ...]:
-    """Return the names of the queue depths of all its disks; empty where one has none to set."""
-    return _names_at(volume, KnobPlace.DISK)
-
-
-def scheduler_knobs(volume: Volume) -> tuple[str, ...]:
-    """Return the names of the I/O schedulers of all its disks."""
-    return _names_at(volume, KnobPlace.DISK_QUEUE)
-
-
-def _names_at(volume: Volume, place: KnobPlace) -> tuple[str, ...]:
+def disk_knobs(volume: Volume, place: KnobPlace) -> tuple[str, ...]:
+    """Return the names of a knob of all its disks; empty where one of them lacks it."""
     return tuple(knob.name for knob in knobs_of(volume) if knob.place is place)
 
 

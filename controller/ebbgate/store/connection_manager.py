@@ -18,7 +18,7 @@ from ebbgate.store import salvage
 from ebbgate.store.connection import code_of, device_and_inode, is_damage
 from ebbgate.store.db import Store
 from ebbgate.store.limits import HistoryLimits
-from ebbgate.store.log_watch import LogHeld, LogRoom, LogWatch, holders
+from ebbgate.store.log_watch import LogHeld, LogWatch, holders
 from ebbgate.store.maintenance import Maintenance
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
@@ -64,10 +64,6 @@ class ConnectionManager:
             self._store = self._opened()
             self._file = device_and_inode(self._path)
         return self._store
-
-    def check_log(self, store: Store) -> LogRoom:
-        """Checkpoint a log that is too long; return what may be written. Raises sqlite3.Error."""
-        return self.log.look(store, time.time_ns(), time.monotonic_ns())
 
     def reason(self, error: Exception) -> str:
         """Return why the history cannot be written, in words."""

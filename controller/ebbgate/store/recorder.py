@@ -30,7 +30,7 @@ from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
 from ebbgate.store.log_watch import LogHeld, LogRoom
 from ebbgate.store.write_health import WriteHealth
-from ebbgate.store.write_queue import Task, WriteQueue
+from ebbgate.store.write_queue import Task, WriteQueue, write_now
 from ebbgate.units import NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -264,8 +264,9 @@ class Recorder:
         store = self._connections.store()
 
         def check() -> None:
-            if self._connections.check_log(store) is not LogRoom.ALL:
-                raise self._connections.log.trouble()
+            log = self._connections.log
+            if log.look(store, time.time_ns(), time.monotonic_ns()) is not LogRoom.ALL:
+                raise log.trouble()
 
         try:
             self._write_queue.write(store, newest, check)
@@ -273,7 +274,7 @@ class Recorder:
             now_ns = time.monotonic_ns()
             if self._connections.log.room is LogRoom.STATUS and now_ns >= self._status_due_ns:
                 self._status_due_ns = now_ns + _STATUS_NS
-                self._write_queue.write_only(store, newest)
+                write_now(store, newest)
                 error.status_was_written = True
             raise
 

@@ -44,16 +44,11 @@ class WriteQueue:
         """
         while len(self._tasks) > _BATCH_MAX:
             check()
-            _write(store, self._tasks[:_BATCH_MAX])
+            write_now(store, self._tasks[:_BATCH_MAX])
             del self._tasks[:_BATCH_MAX]
         check()
-        _write(store, [*self._tasks, *newest])
+        write_now(store, [*self._tasks, *newest])
         self._tasks.clear()
-
-    @staticmethod
-    def write_only(store: Store, newest: Sequence[Task]) -> None:
-        """Write `newest` alone; the others stay queued. Raises the same."""
-        _write(store, newest)
 
     def trim(self) -> int:
         """Drop the oldest tasks where there are too many; return how many."""
@@ -62,7 +57,7 @@ class WriteQueue:
         return excess
 
 
-def _write(store: Store, tasks: Sequence[Task]) -> None:
+def write_now(store: Store, tasks: Sequence[Task]) -> None:
     """Write the tasks in one transaction."""
     with store.batch():
         for task in tasks:

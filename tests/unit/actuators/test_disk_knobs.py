@@ -11,7 +11,8 @@ import pytest
 from ebbgate.actuators.bcache_steps import write
 from ebbgate.actuators.restore import restore
 from ebbgate.errors import UsageError
-from ebbgate.knobs.places import depth_knobs, is_path_of, knob_path
+from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.places import disk_knobs, is_path_of, knob_path
 from ebbgate.knobs.settable import check_knob, check_name, checked_value, may_be_set
 from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.store.journal_writer import JournalWriter
@@ -76,9 +77,9 @@ def test_a_journalled_path_must_be_that_of_its_knob(knob: str, path: str, same: 
 def test_an_array_has_a_depth_for_each_disk_or_none() -> None:
     disks = (device("sda"), device("sdb"))
     array = replace(volume(), disks=disks)
-    assert depth_knobs(array) == ("queue_depth:sda", "queue_depth:sdb")
+    assert disk_knobs(array, KnobPlace.DISK) == ("queue_depth:sda", "queue_depth:sdb")
     hidden = replace(disks[1], queue_depth=None)
-    assert depth_knobs(replace(array, disks=(disks[0], hidden))) == ()
+    assert disk_knobs(replace(array, disks=(disks[0], hidden)), KnobPlace.DISK) == ()
 
 
 def test_the_depth_is_set_by_the_name_of_a_disk() -> None:

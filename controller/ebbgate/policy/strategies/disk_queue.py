@@ -14,7 +14,6 @@ has no idle class, so no scheduler holds it back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from ebbgate.knobs.catalog import QUEUE_DEPTH, SCHEDULER
@@ -28,21 +27,16 @@ def holds_back(frame: Frame) -> bool:
     depths = {name for name in frame.knobs if name.startswith(f"{QUEUE_DEPTH}:")}
     if not depths or not depths.isdisjoint(frame.foreign_knobs):
         return False
-    words = [frame.knobs.get(_scheduler_of(name)) for name in depths]
+    words = (frame.knobs.get(name.replace(QUEUE_DEPTH, SCHEDULER, 1)) for name in depths)
     return all(word == HOLDS_BACK for word in words)
 
 
 def described(frame: Frame) -> str:
     """Return schedulers and depths for people: `bfq, depth 8`; empty where neither is known."""
-    words = sorted(set(_values(frame, SCHEDULER)))
-    depths = sorted(set(_values(frame, QUEUE_DEPTH)))
-    found = (" and ".join(words), f"depth {' and '.join(depths)}" if depths else "no depth to set")
-    return ", ".join(found) if words else ""
+    words, depths = _values(frame, SCHEDULER), _values(frame, QUEUE_DEPTH)
+    return f"{words}, {f'depth {depths}' if depths else 'no depth to set'}" if words else ""
 
 
-def _values(frame: Frame, knob: str) -> Iterable[str]:
-    return (value for name, value in frame.knobs.items() if name.startswith(f"{knob}:"))
-
-
-def _scheduler_of(depth: str) -> str:
-    return depth.replace(QUEUE_DEPTH, SCHEDULER, 1)
+def _values(frame: Frame, knob: str) -> str:
+    found = {value for name, value in frame.knobs.items() if name.startswith(f"{knob}:")}
+    return " and ".join(sorted(found))
