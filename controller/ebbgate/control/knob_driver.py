@@ -201,8 +201,8 @@ class KnobDriver:
         if wanted.backing_scheduler != self.applied.scheduler:
             # Once: a kernel without that scheduler would search its module at each try.
             self.applied.scheduler = wanted.backing_scheduler
-            by_policy = Reason(*BY_POLICY, decision)
-            self.submit("scheduler", _scheduler_job(wanted.backing_scheduler, by_policy))
+            job = _scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
+            self.submit("scheduler", job)
         if wanted.collect_garbage:
             full, trigger = Reason(*GARBAGE, decision), (write(TRIGGER_GC, 1, always=True),)
             self.submit("gc", lambda writer: writer.apply(trigger, full))
@@ -327,8 +327,8 @@ def _adjusts(before: Gate | None, gate: Gate) -> bool:
     """Return whether only the pace of an open gate changes, or only the queue of the disks."""
     if before is None or before == gate:
         return False
-    paces = before.kind in _PACING and gate.kind in _PACING
-    return paces or replace(before, queue_depth=gate.queue_depth) == gate
+    same_gate = replace(before, queue_depth=gate.queue_depth) == gate
+    return same_gate or {before.kind, gate.kind} <= set(_PACING)
 
 
 def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
@@ -339,13 +339,15 @@ def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
 
 
 def _scheduler_job(scheduler: str, reason: Reason) -> Job:
-    """Give the disks below the volume this I/O scheduler; empty: those that they had."""
+    """Give all disks below the volume this I/O scheduler, or none of them; empty: their own."""
 
     def job(writer: KnobWriter) -> list[Outcome]:
         knobs = disk_knobs(writer.volume, KnobPlace.DISK_QUEUE)
-        if not scheduler:
-            return writer.release(knobs, reason)
-        return writer.apply([Step(StepKind.WRITE, knob, scheduler) for knob in knobs], reason)
+        steps = [Step(StepKind.WRITE, knob, scheduler) for knob in knobs] if scheduler else []
+        outcomes = writer.apply(steps, reason)
+        if not steps or any(outcome.kind in _BAD for outcome in outcomes):
+            outcomes += writer.release(knobs, reason)
+        return outcomes
 
     return job
 

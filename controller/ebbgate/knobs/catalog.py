@@ -331,9 +331,8 @@ are no settings and have no row."""
 
 def find_knob(name: str) -> Knob | None:
     """Return the row of a knob, also by its name for one disk; None: there is no such knob."""
-    base, colon, _ = name.partition(":")
-    found = BY_NAME.get(base)
-    return None if found is not None and colon and not found.per_disk else found
+    found = BY_NAME.get(name.partition(":")[0])
+    return None if found is not None and ":" in name and not found.per_disk else found
 
 
 def knob_row(name: str) -> Knob:

@@ -76,7 +76,6 @@ class _Fields(TypedDict, total=False):
     state: str | None
     regime: Regime
     knobs: Mapping[str, str]
-    foreign_knobs: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,6 @@ def build(
     """Return the frame at `now_ns`; a missing or stale signal is None and in `missing`."""
     missing: dict[str, str] = {}
     found = _from_sysfs(volume, seen, now_ns, missing)
-    found["foreign_knobs"] = foreign_knobs
     if state.destage_missing:
         missing["destage"] = state.destage_missing
     age_ns = now_ns - state.ticks[-1].at_ns if state.ticks else 0
@@ -168,7 +166,7 @@ def build(
         found |= _from_probe(state, now_ns)
         found |= _forecasts(found, state, missing, mapped=seen.dm is not None)
     # Built in one go: each copy of a class with this many fields costs as much as all the rest.
-    return Frame(**found, missing=missing)
+    return Frame(**found, foreign_knobs=foreign_knobs, missing=missing)
 
 
 def _restarted(last: Tick, tick: Tick) -> bool:

@@ -11,6 +11,7 @@ from ebbgate.model.decision import GateKind
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.strategies.destage_state import DestageParams
+from tests.builders import device
 from tests.volume_loop_fixture import LoopHarness
 
 DEPTH, SCHEDULER = "queue_depth:vda", "scheduler:vda"
@@ -100,3 +101,13 @@ def test_a_scheduler_that_somebody_else_chooses_stays(enforced: LoopHarness) -> 
     enforced.loop.release("ebbgated stops")
     enforced.settle()
     assert enforced.knob(SCHEDULER) == "none"
+
+
+def test_where_one_disk_refuses_the_scheduler_no_disk_gets_it(enforced: LoopHarness) -> None:
+    disks = (device("vda"), device("vdb"))
+    enforced.loop.writer.volume = enforced.volume = replace(enforced.volume, disks=disks)
+    enforced.fake.remove("/sys/block/vdb/queue/scheduler")
+    enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler="bfq"))
+    enforced.tick()
+    assert enforced.knob(SCHEDULER) == "mq-deadline"
+    assert SCHEDULER not in enforced.loop.writer.owned
