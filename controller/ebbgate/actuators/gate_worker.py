@@ -24,7 +24,7 @@ from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.places import depth_of
 from ebbgate.knobs.values import clamped
-from ebbgate.model.decision import Gate, GateKind, Outcome
+from ebbgate.model.decision import NOT_WRITTEN, Gate, GateKind, Outcome
 from ebbgate.units import NS_PER_MS
 
 _LOG = logging.getLogger(__name__)
@@ -188,6 +188,9 @@ def drive(
         knobs = [*reversed(plan.knobs), *plan.queues]
         return writer.release([knob for knob in knobs if knob not in writer.pinned], reason)
     outcomes = writer.apply(_queue_steps(writer, gate), reason) if gate.queue_depth else []
+    if gate.kind is GateKind.OPEN and any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
+        # On a deep queue an open gate would delay users; it stays as it is.
+        return outcomes
     for step in plan.base:
         if step.knob not in writer.owned and step.knob not in writer.lacking:
             outcomes += writer.apply((step,), reason)

@@ -22,6 +22,7 @@ from ebbgate.knobs.knob import KnobPlace
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import (
     CLEAN,
+    NOT_WRITTEN,
     RESTORE,
     Action,
     Decision,
@@ -112,21 +113,21 @@ class KnobDriver:
         if knob is None:
             self.applied = Applied()
         else:
-            self._forget(knob)
+            self.forget(knob)
 
     def unpin(self, knob: str, reason: Reason, *, keep: bool = False) -> None:
         """Let strategies write a knob anew, whose override begins or ends.
 
         `keep`: the knob's value stays as it is.
         """
-        self._forget(knob)
+        self.forget(knob)
         if knob in self.writer.plan.knobs:
             # The newest request wins: a gate that is driven again takes the knobs as they are.
             self.worker.set_gate(_RELEASED, reason)
         elif not keep:
             self.submit("unpin", lambda writer: writer.release((knob,), reason))
 
-    def _forget(self, knob: str) -> None:
+    def forget(self, knob: str) -> None:
         """Forget the last request that this knob belongs to."""
         if knob in self.writer.plan.knobs:
             self.applied.gate = None
@@ -136,6 +137,8 @@ class KnobDriver:
             self.applied.split = False
         elif knob in CONGESTED:
             self.applied.congestion_off = False
+        elif knob in disk_knobs(self.writer.volume, KnobPlace.DISK_QUEUE):
+            self.applied.scheduler = ""
 
     def release(self, why: str) -> None:
         """Restore every knob of this volume, except those that somebody else has written."""
@@ -325,10 +328,11 @@ class KnobDriver:
 
 def _adjusts(before: Gate | None, gate: Gate) -> bool:
     """Return whether only the pace of an open gate changes, or only the queue of the disks."""
-    if before is None or before == gate:
+    if before is None:
         return False
-    same_gate = replace(before, queue_depth=gate.queue_depth) == gate
-    return same_gate or {before.kind, gate.kind} <= set(_PACING)
+    if before.kind in _PACING and gate.kind in _PACING:
+        return True
+    return before != gate and replace(before, queue_depth=gate.queue_depth) == gate
 
 
 def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
@@ -345,7 +349,7 @@ def _scheduler_job(scheduler: str, reason: Reason) -> Job:
         knobs = disk_knobs(writer.volume, KnobPlace.DISK_QUEUE)
         steps = [Step(StepKind.WRITE, knob, scheduler) for knob in knobs] if scheduler else []
         outcomes = writer.apply(steps, reason)
-        if not steps or any(outcome.kind in _BAD for outcome in outcomes):
+        if not steps or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
             outcomes += writer.release(knobs, reason)
         return outcomes
 

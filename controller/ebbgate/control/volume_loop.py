@@ -298,7 +298,11 @@ class VolumeLoop:
             _LOG.warning("%s: its table was reloaded; the knobs are set again", self.volume.title)
             self.driver.on_table_reload(seen)
             return
+        owned = set(self.writer.owned)
         self.overrides.on_conflict(taken := self.writer.check_manual(seen.knobs))
+        for knob in owned.difference(self.writer.owned, taken):
+            # The disk was reset: what ebbgate wrote is due again.
+            self.driver.forget(knob)
         self.driver.mark_manual(taken, seen)
         if any(knob in self.writer.plan.knobs for knob in taken):
             # The knobs of the gate make sense only together.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from tests.builders import device, dm_volume, journal_entry, volume
+from tests.fake_sysfs import failing
 from tests.knob_writer_fixture import REASON, RELEASED, WriterHarness, kinds
 
 DEPTH = "queue_depth:vda"
@@ -177,3 +179,13 @@ def test_where_one_queue_is_manual_the_others_go_back(tmp_path: Path) -> None:
     assert harness.look() == [DEPTH]
     harness.drive(OPEN)
     assert (harness.value(DEPTH), harness.value("queue_depth:vdb")) == ("16", "32")
+
+
+def test_where_a_queue_refuses_its_depth_the_gate_stays_closed(harness: WriterHarness) -> None:
+    harness.drive(SHUT)
+    harness.sysfs.before["queue_depth"] = failing(errno.EINVAL)
+    assert OutcomeKind.FAILED in kinds(harness.drive(OPEN))
+    assert harness.value("writeback_percent") == "40"
+    del harness.sysfs.before["queue_depth"]
+    harness.drive(OPEN)
+    assert (harness.value(DEPTH), harness.value("writeback_percent")) == ("8", "0")

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from ebbgate.model.decision import GateKind
+from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import Policy
+from ebbgate.policy.engine import Ruling
 from ebbgate.policy.strategies.destage_state import DestageParams
 from tests.builders import device
 from tests.volume_loop_fixture import LoopHarness
@@ -111,3 +112,44 @@ def test_where_one_disk_refuses_the_scheduler_no_disk_gets_it(enforced: LoopHarn
     enforced.tick()
     assert enforced.knob(SCHEDULER) == "mq-deadline"
     assert SCHEDULER not in enforced.loop.writer.owned
+
+
+def test_a_disk_that_was_reset_gets_the_scheduler_again(enforced: LoopHarness) -> None:
+    enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler="bfq"))
+    enforced.tick()
+    enforced.fake.write(SCHEDULER_FILE, "[mq-deadline] none")
+    enforced.tick()
+    assert (enforced.knob(SCHEDULER), enforced.loop.writer.manual) == ("bfq", set())
+
+
+def test_a_scheduler_that_is_released_is_driven_again(enforced: LoopHarness) -> None:
+    enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler="bfq"))
+    enforced.tick()
+    enforced.fake.write(SCHEDULER_FILE, "[none] bfq")
+    enforced.tick()
+    assert enforced.loop.resume_control(SCHEDULER) == (SCHEDULER,)
+    enforced.tick()
+    assert enforced.knob(SCHEDULER) == "bfq"
+
+
+PULSE = Gate(GateKind.PULSED, 1 << 20, pulse_ns=1)
+
+
+@pytest.mark.parametrize(
+    ("before", "gate", "recorded"),
+    [
+        (PULSE, PULSE, False),
+        (PULSE, Gate(GateKind.PACED, 1 << 20), False),
+        (Gate(GateKind.CLOSED), PULSE, True),
+        (Gate(GateKind.CLOSED, queue_depth=8), Gate(GateKind.CLOSED), False),
+        (Gate(GateKind.CLOSED), Gate(GateKind.CLOSED), True),
+    ],
+)
+def test_a_pulse_and_a_queue_are_adjusted_without_a_record(
+    enforced: LoopHarness, before: Gate, gate: Gate, recorded: bool
+) -> None:
+    driver = enforced.loop.driver
+    driver.applied.gate, driver.gate_since_ns = before, 0
+    driver.gate(Ruling(gate, "idle_destage", "a test"), 1, reassert=True)
+    enforced.settle()
+    assert bool(driver.gate_since_ns) is recorded
