@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """gap-drain: write-back in a gap of 2.5 s, and the latency of the next burst.
 
-Arms: destage off, stock, the unpaced gate (writeback_percent 0 in every gap), ebbgate.
+Arms: destage off, stock, the unpaced gate (writeback_percent 0 in every gap), ebbgate. The dirty
+data is more than any of them drains in all gaps.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from statistics import median
 from typing import Any, Self
 
+from tests.bench.burst_figures import figures
 from tests.bench.context import Context, Scenario
-from tests.bench.product import PYTHON, Product
-from tests.bench.report import Report, percentile, ratio
+from tests.bench.product import POLICIES, PYTHON, Product
+from tests.bench.report import Report, Runs, ratio
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
-from tests.lab.devices import DEFAULT_DEVICES, Attachment, Device, as_sold
+from tests.lab.devices import GIB, MIB, Attachment, Device, Hdd, Ssd, as_sold
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
 
 ARMS = ("off", "stock", "unpaced", "ebbgate")
-MIB = 1 << 20
+BURSTS = 8
 GUEST_SCRIPTS = Path(__file__).parent / "guest"
 OFF = {
     "writeback_delay": 0,
@@ -46,44 +47,70 @@ QUIET_CACHE = {"cache/congested_read_threshold_us": 0, "cache/congested_write_th
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Layout of the dirty data: `dirty_mib` in pieces of `kib`, spread over `range_mib`."""
+    """Layout of the dirty data: `dirty_mib` in pieces of `kib`, spread over `range_mib`.
+
+    `ssd`: the cache device.
+    """
 
     kib: int
     dirty_mib: int
     range_mib: int
+    ssd: str = "ssd0"
 
 
-PIECES = {"4k": Pieces(4, 120, 256), "64k": Pieces(64, 420, 512), "512k": Pieces(512, 420, 512)}
-SCHEDULERS = ("mq-deadline", "none", "bfq")
-VARIANTS = tuple(f"{p}/{s}" for p in PIECES for s in SCHEDULERS)
-DISKS: dict[str, Device] = {
-    "ahci": as_sold("hdd0", Attachment.AHCI),
-    "scsi": as_sold("hdd0", Attachment.SCSI),
-    "ahci-through": as_sold("hdd0", Attachment.AHCI, write_cache=False),
-    "scsi-through": as_sold("hdd0", Attachment.SCSI, write_cache=False),
+SSDS: tuple[Device, ...] = (Ssd("ssd0", size_bytes=18 * GIB), Ssd("ssd1"))
+"""Dirty data exceeds the tenth that stock aims at by some 300 MiB, as in a small cache that is
+full: by how much it does decides how fast stock writes back. A piece of 4 KiB takes as long as a
+large one, so there a small cache is enough.
+"""
+PIECES = {
+    "4k": Pieces(4, 150, 320, "ssd1"),
+    "64k": Pieces(64, 2100, 2330),
+    "512k": Pieces(512, 2100, 2330),
 }
-"""Disks like a user's, with and without a write cache, in place of the virtio one."""
-DISK_VARIANTS = tuple(f"{variant}/{disk}" for variant in VARIANTS for disk in DISKS)
-"""Run only by name: their baselines are their own."""
+SCHEDULERS = ("mq-deadline", "bfq", "none")
+HDD_BYTES = 5 * GIB
+DISKS: dict[str, Hdd] = {
+    f"{attachment}{end}": replace(
+        as_sold("hdd0", attachment, write_cache=not end), size_bytes=HDD_BYTES
+    )
+    for attachment in Attachment
+    for end in ("", "-through")
+} | {"plain": Hdd("hdd0", size_bytes=HDD_BYTES)}
+"""Disks as they are sold, and with their write cache switched off. `plain`: on virtio, first come,
+first served.
+"""
+VARIANTS = tuple(f"{p}/{s}/{d}" for p in PIECES for s in SCHEDULERS for d in DISKS)
+DEFAULT_VARIANTS = ("64k/bfq/ahci", "64k/mq-deadline/ahci", "4k/bfq/ahci")
+QUEUE_DEPTHS = {"bfq": 4}
+"""By scheduler, the depth that a policy gives the disk's queue in gaps, and that the unpaced gate
+has there, too. Under another scheduler the disk keeps its own.
+"""
+POLICY = f"{POLICIES}/gap-drain.yaml"
 GOALS = {
-    "drain_vs_stock": ">= 10",
-    "drain_vs_unpaced": ">= 0.8",
-    "burst_p99_vs_off": "<= 1.1",
-    "first_median_ms": "<= 45",
-    "first_max_ms": "<= 80",
+    "drain_vs_stock": ">= 8",
+    "drain_vs_unpaced": ">= 0.9",
+    "mean_vs_off": "<= 1.1",
+    "p99_vs_off": "<= 1.25",
+    "first_median_vs_off": "<= 1.2",
+    "first_max_vs_off": "<= 1.5",
+    "counted": ">= 4",
 }
+CACHED_GOALS = {**GOALS, "drain_vs_unpaced": ">= 0.6"}
+"""For a disk with a write cache: what it holds delays users, too, so that less may be drained."""
 
 
 def run(context: Context) -> Report:
-    """Run all variants, or the requested one; arms interleaved in one boot."""
-    wanted = [context.variant] if context.variant else VARIANTS
+    """Run the requested variant, or those that matter most; arms interleaved in one boot."""
+    wanted = [context.variant] if context.variant else DEFAULT_VARIANTS
     runs = interleaved(context, wanted, ARMS, measure)
     ratios: dict[str, float] = {}
     goals: dict[str, str] = {}
     for variant in wanted:
+        own_goals = CACHED_GOALS if disk_of(variant).features.write_cache_bytes else GOALS
         for name, value in variant_ratios(runs, variant).items():
             ratios[f"{variant} {name}"] = value
-            goals[f"{variant} {name}"] = GOALS[name]
+            goals[f"{variant} {name}"] = own_goals[name]
     return Report("gap-drain", runs, ratios, goals)
 
 
@@ -93,65 +120,113 @@ def interleaved(
     arms: Sequence[str],
     measure_one: Callable[[Session, str, str, int], dict[str, float]],
 ) -> dict[str, list[dict[str, float]]]:
-    """Run every arm of every variant in one boot; return the runs by `VARIANT ARM`."""
+    """Run every arm of every variant in one boot; return the runs by `VARIANT ARM`.
+
+    The variants have one disk in common.
+    """
     both = {f"{variant} {arm}": (variant, arm) for variant, arm in product(variants, arms)}
-    with Guest(devices_for(variants)) as guest:
+    with Guest((disk_of(variants[0]), *SSDS)) as guest:
         return context.interleaved(
             both, lambda name, n: measure_one(guest, *both[name], context.seed + n)
         )
 
 
-def devices_for(variants: Sequence[str]) -> tuple[Device, ...]:
-    """Return the guest's devices: its hard disk is what the variant names, if it names one."""
-    disk = DISKS.get(variants[0].rpartition("/")[2]) if variants else None
-    return (disk, *DEFAULT_DEVICES[1:]) if disk else DEFAULT_DEVICES
+def disk_of(variant: str) -> Hdd:
+    """Return the hard disk that the last word of a variant names."""
+    return DISKS[variant.rpartition("/")[2]]
 
 
-def variant_ratios(runs: dict[str, list[dict[str, float]]], variant: str) -> dict[str, float]:
+def variant_ratios(runs: Runs, variant: str) -> dict[str, float]:
     """Return the figures of one variant that have goals."""
-    ours = f"{variant} ebbgate"
+    ours, off = f"{variant} ebbgate", f"{variant} off"
     return {
         "drain_vs_stock": ratio(runs, ours, f"{variant} stock", "drained_mib", floor=1.0),
         "drain_vs_unpaced": ratio(runs, ours, f"{variant} unpaced", "drained_mib", floor=1.0),
-        "burst_p99_vs_off": ratio(runs, ours, f"{variant} off", "p99_ms"),
-        "first_median_ms": median(run["first_median_ms"] for run in runs[ours]),
-        "first_max_ms": max(run["first_max_ms"] for run in runs[ours]),
+        "mean_vs_off": ratio(runs, ours, off, "mean_ms"),
+        "p99_vs_off": ratio(runs, ours, off, "p99_ms"),
+        "first_median_vs_off": ratio(runs, ours, off, "first_median_ms"),
+        "first_max_vs_off": ratio(runs, ours, off, "first_max_ms"),
+        "counted": min(found["counted"] for found in runs[ours]),
     }
 
 
 def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
-    """One arm on a fresh volume."""
-    name, scheduler, *_ = variant.split("/")
-    pieces = PIECES[name]
+    """Measure one arm on a fresh volume."""
+    name, scheduler, _ = variant.split("/")
+    return measure_pieces(guest, PIECES[name], scheduler, arm, seed)
+
+
+def measure_pieces(
+    guest: Session, pieces: Pieces, scheduler: str, arm: str, seed: int
+) -> dict[str, float]:
+    """Measure one arm on a fresh volume with these pieces."""
     settings = {**QUIET_CACHE, "sequential_cutoff": 0, **({} if arm == "stock" else OFF)}
-    with BcacheStack(guest, scheduler=scheduler, settings=settings) as stack:
+    with BcacheStack(guest, ssd=pieces.ssd, scheduler=scheduler, settings=settings) as stack:
         stack.expect_changed("writeback_rate")
-        with Foreground(stack, seed) as foreground:
+        with Foreground(stack, seed, "--bursts", str(BURSTS)) as foreground:
             foreground.fill(pieces)
             if arm == "stock":
                 foreground.outlast_delay()
-            with gate(stack, arm):
+            with gate(stack, arm, QUEUE_DEPTHS.get(scheduler, 0)):
                 return foreground.bursts()
 
 
 @contextmanager
-def gate(stack: BcacheStack, arm: str) -> Iterator[None]:
-    """Run what controls the write-back while the bursts run."""
-    session = stack.session
+def gate(stack: BcacheStack, arm: str, queue_depth: int = 0) -> Iterator[None]:
+    """Run what controls the write-back; `queue_depth`: in gaps, 0 for the disk's own."""
     if arm == "ebbgate":
-        with Product(session):
+        with shallow_policy(stack.session, queue_depth), Product(stack.session):
             yield
     elif arm == "unpaced":
-        stack.expect_changed("writeback_percent")
-        script = GUEST_SCRIPTS / "unpaced.py"
-        process = session.spawn([PYTHON, str(script), stack.sysfs, stack.volume])
-        try:
+        with shallow_queue(stack, queue_depth), unpaced(stack):
             yield
-        finally:
-            process.kill()
-            process.wait(10)
     else:
         yield
+
+
+@contextmanager
+def unpaced(stack: BcacheStack) -> Iterator[None]:
+    """Open the gate in every gap, as wide as it goes."""
+    stack.expect_changed("writeback_percent")
+    script = GUEST_SCRIPTS / "unpaced.py"
+    process = stack.session.spawn([PYTHON, str(script), stack.sysfs, stack.volume])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+@contextmanager
+def shallow_queue(stack: BcacheStack, depth: int) -> Iterator[None]:
+    """Give the hard disk this queue depth, where it has one to set; 0: leave it alone."""
+    path = stack.knob_path("hdd:device/queue_depth")
+    before = stack.session.read_many([path])[path]
+    if not depth or before is None:
+        yield
+        return
+    stack.session.write(path, str(depth))
+    try:
+        yield
+    finally:
+        stack.session.write(path, before)
+
+
+@contextmanager
+def shallow_policy(session: Session, queue_depth: int, scheduler: str = "") -> Iterator[None]:
+    """Give the guest a policy with this depth, and `scheduler` for the disk; 0: no policy."""
+    if not queue_depth:
+        yield
+        return
+    backing = f"backing_scheduler: {scheduler}\n" if scheduler else ""
+    strategies = f"[idle_destage: {{queue_depth: {queue_depth}}}, stream_bypass]"
+    session.check(["mkdir", "-p", POLICIES])
+    text = f"version: 1\nname: gap-drain\n{backing}strategies: {strategies}\n"
+    session.put_file(POLICY, text)
+    try:
+        yield
+    finally:
+        session.check(["rm", POLICY])
 
 
 def level_of(stack: BcacheStack | DmCacheStack) -> tuple[str, str]:
@@ -164,6 +239,8 @@ def level_of(stack: BcacheStack | DmCacheStack) -> tuple[str, str]:
 class Foreground:
     """Users who read without a break until `bursts`, so that no gap comes before the measured ones:
     the cache is filled and the daemon started under their load. Leaving it ends them.
+
+    They read the second half of the volume.
     """
 
     def __init__(self, stack: BcacheStack | DmCacheStack, seed: int, *options: str) -> None:
@@ -172,11 +249,14 @@ class Foreground:
         self._filling_since_s = 0.0
         self._go = f"/run/go-{seed}"
         stack.session.run(["rm", "-f", self._go])
+        sectors = int(stack.session.read(f"/sys/block/{stack.volume}/size"))
+        end_mib = sectors * 512 // MIB
+        low, high = (end_mib + 1) // 2 * MIB, end_mib * MIB
         self._reader = stack.session.spawn(
             [
                 *(PYTHON, str(GUEST_SCRIPTS / "bursts.py"), stack.device),
                 *(*level_of(stack), "--until", self._go),
-                *("--low", str(1024 * MIB), "--high", str(2047 * MIB), "--seed", str(seed)),
+                *("--low", str(low), "--high", str(high), "--seed", str(seed)),
                 *options,
             ]
         )
@@ -210,28 +290,6 @@ class Foreground:
         return figures(self.finish())
 
 
-def figures(result: dict[str, Any]) -> dict[str, float]:
-    """What is judged of six bursts and the five gaps between them.
-
-    `p99_ms` is the median over the bursts of each burst's own p99 (of a hundred reads the last but
-    one): the first request is judged by itself. `p99_pooled_ms`: of all reads together.
-    """
-    latencies = [latency for burst in result["bursts"] for latency in burst]
-    firsts = [burst[0] for burst in result["bursts"][1:]]
-    drained = [before - after for before, after in result["gaps"]]
-    # The gap in which the volume came clean drained what there was, not what it could.
-    full = [d for d, (_, after) in zip(drained, result["gaps"], strict=True) if after > 0]
-    return {
-        "drained_mib": median(full or drained),
-        "p50_ms": median(latencies),
-        "p99_ms": median(percentile(burst, 0.99) for burst in result["bursts"][1:]),
-        "p99_pooled_ms": percentile(latencies, 0.99),
-        "first_median_ms": median(firsts),
-        "first_max_ms": max(firsts),
-        "dirty_mib": result["gaps"][0][0],
-    }
-
-
 def fill_job(device: str, pieces: Pieces) -> fio.Job:
     """Random writes of one piece each."""
     options: dict[str, str | int] = {
@@ -245,8 +303,8 @@ def fill_job(device: str, pieces: Pieces) -> fio.Job:
 
 SCENARIO = Scenario(
     "gap-drain",
-    "writes back >= 10x stock in 2.5 s gaps without delaying the next burst",
-    27,
+    "writes back >= 8x stock in 2.5 s gaps without delaying the next burst",
+    12,
     run,
-    (*VARIANTS, *DISK_VARIANTS),
+    VARIANTS,
 )

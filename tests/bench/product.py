@@ -26,6 +26,7 @@ SITE = REPO / "build" / "site"
 PROBE = REPO / "build" / "ebbgate-probe"
 STATE_DIR = "/run/ebbgate-state"
 RUNTIME_DIR = "/run/ebbgate-runtime"
+POLICIES = "/etc/ebbgate/policies.d"
 FOLDERS = ("--state-dir", STATE_DIR, "--runtime-dir", RUNTIME_DIR)
 PYTHON = "/usr/bin/python3"
 

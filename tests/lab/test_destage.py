@@ -13,13 +13,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench import faults, gap_drain
-from tests.bench.product import STATE_DIR, Product
+from tests.bench.product import POLICIES, STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import CHECKOUT
 from tests.lab.session import Session
 
-VARIANT = "64k/mq-deadline"
 GATE_KNOBS = (
     "writeback_percent",
     "writeback_rate_update_seconds",
@@ -41,7 +40,7 @@ def logged(product: Product, text: str, timeout_s: float = 30) -> None:
 
 
 def test_a_gap_drains_more_than_stock_ever_does(guest: Session) -> None:
-    ours = gap_drain.measure(guest, VARIANT, "ebbgate", seed=1)
+    ours = gap_drain.measure_pieces(guest, LARGE, "mq-deadline", "ebbgate", seed=1)
     assert ours["dirty_mib"] >= 400, "something drained before the first gap"
     # Stock has 11 to 16 MiB, depending on its control loop: `make bench S=gap-drain`.
     assert ours["drained_mib"] >= 40
@@ -64,20 +63,19 @@ def test_advise_decides_and_touches_nothing(guest: Session, stack: BcacheStack) 
 
 @pytest.mark.full
 def test_policy_files_are_followed_without_a_restart(guest: Session, stack: BcacheStack) -> None:
-    folder = "/etc/ebbgate/policies.d"
     with Product(guest) as product:
         fio.run(guest, gap_drain.fill_job(stack.device, SMALL), seed=2)
         product.wait_until(lambda: stack.changed_knobs().keys() & set(GATE_KNOBS), 30, "tuning")
-        guest.check(f"mkdir -p {folder}; cp {CHECKOUT}/policies/observe-only.yaml {folder}")
+        guest.check(f"mkdir -p {POLICIES}; cp {CHECKOUT}/policies/observe-only.yaml {POLICIES}")
         logged(product, f"{stack.volume}: policy observe-only")
         product.wait_until(
             lambda: set(stack.changed_knobs()) <= {"writeback_rate"}, 30, "every knob to be back"
         )
-        guest.check(f"echo 'strategis: []' >> {folder}/observe-only.yaml")
+        guest.check(f"echo 'strategis: []' >> {POLICIES}/observe-only.yaml")
         logged(product, "the last valid ones apply")
-        assert f"{folder}/observe-only.yaml:" in product.cli("status")
+        assert f"{POLICIES}/observe-only.yaml:" in product.cli("status")
         assert set(stack.changed_knobs()) <= {"writeback_rate"}
-        guest.check(f"rm -r {folder}; kill -HUP {product.pid}")
+        guest.check(f"rm -r {POLICIES}; kill -HUP {product.pid}")
         logged(product, f"{stack.volume}: policy adaptive")
         product.wait_until(lambda: stack.changed_knobs().keys() & set(GATE_KNOBS), 30, "tuning")
 
@@ -136,4 +134,5 @@ def test_a_bcache_volume_that_was_registered_again_keeps_the_kernel_s_values(
         stack.set_knob("writeback_delay", 30)
 
 
+LARGE = gap_drain.Pieces(kib=64, dirty_mib=420, range_mib=512)
 SMALL = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench import gap_drain
-from tests.bench.product import Product
+from tests.bench.product import POLICIES, Product
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
@@ -34,7 +34,6 @@ strategies:
   - idle_destage: {queue_depth: 4}
   - stream_bypass
 """
-_POLICIES = "/etc/ebbgate/policies.d"
 _COUNT_BLOCKS = """
 import sys
 pipe = sys.stdin.buffer
@@ -192,8 +191,8 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
 ) -> None:
     depth, disk = sysfs(sold_guest, "device/queue_depth"), sold_guest.device("hdd0")
     deep = sold_guest.read(depth)
-    sold_guest.check(f"mkdir -p {_POLICIES}")
-    sold_guest.put_file(f"{_POLICIES}/shallow.yaml", _POLICY)
+    sold_guest.check(f"mkdir -p {POLICIES}")
+    sold_guest.put_file(f"{POLICIES}/shallow.yaml", _POLICY)
     pieces = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
     with BcacheStack(sold_guest) as stack, Product(sold_guest) as product:
         stack.expect_changed("writeback_rate")

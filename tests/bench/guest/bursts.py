@@ -31,16 +31,28 @@ def dirty_mib(path: Path) -> float:
 
 
 class Bcache:
-    """Dirty level from sysfs; bcache does not count what it moves."""
+    """Dirty level from sysfs, which has only two digits above 1 GiB: what was destaged is what the
+    backing disk wrote, since nobody else writes to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._stat = path.resolve().parent.parent / "stat"
+        self._written_mib = 0.0
+
+    def _disk_mib(self) -> float:
+        return int(self._stat.read_text().split()[6]) * 512 / 2**20
 
     def dirty_mib(self) -> float:
+        self._written_mib = self._disk_mib()
         return dirty_mib(self._path)
 
+    def left_mib(self, before_mib: float) -> float:
+        """What is left of `before_mib`, the last level; 0 only if nothing is dirty."""
+        written_mib = self._disk_mib() - self._written_mib
+        return max(0.1, before_mib - written_mib) if dirty_mib(self._path) else 0.0
+
     def moved_mib(self, dirty_before_mib: float) -> tuple[float, float]:
-        return max(0.0, dirty_before_mib - self.dirty_mib()), 0.0
+        return max(0.0, dirty_before_mib - self.left_mib(dirty_before_mib)), 0.0
 
 
 class DmCache:
@@ -65,6 +77,9 @@ class DmCache:
         status = self._status()
         self._copied_mib = self._copied()
         return float(status.dirty * status.block_bytes / 2**20)
+
+    def left_mib(self, _before_mib: float) -> float:
+        return self.dirty_mib()
 
     def moved_mib(self, dirty_before_mib: float) -> tuple[float, float]:
         copied_before = self._copied_mib
@@ -129,7 +144,7 @@ def main() -> None:
         end = time.monotonic() + options.gap_s
         before = level.dirty_mib()
         time.sleep(max(0.0, end - time.monotonic() - 0.02))
-        gaps.append((before, level.dirty_mib()))
+        gaps.append((before, level.left_mib(before)))
         time.sleep(max(0.0, end - time.monotonic()))
     print(json.dumps({"bursts": bursts, "gaps": gaps, "moved": moved}))
 
