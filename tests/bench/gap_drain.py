@@ -265,6 +265,10 @@ class Foreground:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the users."""
         self._reader.kill(signal.SIGKILL)
 
     def fill(self, pieces: Pieces) -> None:
