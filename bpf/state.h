@@ -13,7 +13,6 @@
 #include "record.h"
 #include "symbols.h"
 
-#define PROBE_VERSION "0.1.0"
 #define PARTITIONS_MAX 32
 #define ENDIO_MODULES 4
 
