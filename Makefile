@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export HYPOTHESIS_STORAGE_DIRECTORY := $(BUILD)/hypothesis
 # npm keeps its compiled modules in the temporary folder otherwise, and leaves them there.
 export NODE_COMPILE_CACHE := $(BUILD)/node-compile-cache
-export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)
+export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)/packaging:$(CURDIR)
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -31,6 +31,17 @@ UNITDIR := $(PREFIX)/lib/systemd/system
 SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/stack-status
 UNITS := ebbgated.service ebbgate-restore.service ebbgate-web.service
 SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
+MANDIR := $(PREFIX)/share/man
+MAN_PAGES := ebbgate.8 ebbgated.8 ebbgate-web.8 ebbgate-policy.5 ebbgate-signals.7
+man_page = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(1)
+BASH_COMPLETION := $(PREFIX)/share/bash-completion/completions/ebbgate
+ZSH_COMPLETION ?= $(PREFIX)/share/zsh/site-functions/_ebbgate
+FISH_COMPLETION := $(PREFIX)/share/fish/vendor_completions.d/ebbgate.fish
+# Files outside of LIBDIR, which is ebbgate's alone.
+INSTALLED = $(BINDIR)/ebbgate $(addprefix $(SBINDIR)/,ebbgated ebbgate-probe ebbgate-web) \
+	$(addprefix $(UNITDIR)/,$(UNITS)) $(SYSUSERSDIR)/ebbgate.conf \
+	$(foreach page,$(MAN_PAGES),$(call man_page,$(page))) \
+	$(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
 STATEDIR := /var/lib/ebbgate
 UI := $(BUILD)/webui
 
@@ -111,6 +122,11 @@ $(BUILD)/venv-web/.stamp $(BUILD)/venv-api/.stamp: $(BUILD)/venv-%/.stamp: \
 .PHONY: probe
 probe: | $(BUILD)/.deps-run $(BUILD)/.deps-build ## build the eBPF probe (build/ebbgate-probe)
 	$(MAKE) -C bpf BUILD=$(BUILD)
+
+.PHONY: manual
+manual: | $(BUILD)/.deps-run ## manual pages and completion, from the code (build/man, build/completion)
+	$(SYSTEM_PYTHON) -m manual.pages $(BUILD)/man
+	$(SYSTEM_PYTHON) -m manual.completion $(BUILD)/completion
 
 # ---- the dashboard -------------------------------------------------------------------------------
 # Its packages stay beside it; what they are is in package-lock.json, which the stamps follow.
@@ -227,7 +243,7 @@ demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbg
 
 # ---- install -------------------------------------------------------------------------------------
 .PHONY: install uninstall clean
-install: probe webui ## to PREFIX (/usr/local), DESTDIR respected
+install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(LIBDIR)
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
 	cd controller && find ebbgate -name '*.py' \
@@ -249,6 +265,10 @@ install: probe webui ## to PREFIX (/usr/local), DESTDIR respected
 	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' \
 		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
 	install -D -m 644 packaging/sysusers/ebbgate.conf $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf
+	$(foreach page,$(MAN_PAGES),install -D -m 644 $(BUILD)/man/$(page) $(DESTDIR)$(call man_page,$(page));)
+	install -D -m 644 $(BUILD)/completion/ebbgate $(DESTDIR)$(BASH_COMPLETION)
+	install -D -m 644 $(BUILD)/completion/_ebbgate $(DESTDIR)$(ZSH_COMPLETION)
+	install -D -m 644 $(BUILD)/completion/ebbgate.fish $(DESTDIR)$(FISH_COMPLETION)
 	@if [[ -z '$(DESTDIR)' ]]; then $(MAKE) --no-print-directory install-group; fi
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; fi
 	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated ebbgate-web"
@@ -276,11 +296,9 @@ uninstall: ## put every knob back, then remove what install put there
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
 		systemctl disable --now ebbgate-web ebbgated || true; fi
 	@if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]]; then $(BINDIR)/ebbgate restore; fi
-	rm -f $(DESTDIR)$(BINDIR)/ebbgate $(addprefix $(DESTDIR)$(SBINDIR)/,ebbgated ebbgate-probe ebbgate-web)
-	rm -f $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for unit in ebbgated ebbgate-restore; do rm -rf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; \
 		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done
-	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
 	rm -rf $(DESTDIR)$(LIBDIR)
 	@echo "removed; history and settings stay in /var/lib/ebbgate and /etc/ebbgate, and the user ebbgate"
 

@@ -44,7 +44,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "record": ("ebbgate.cli.record", "Record the load of a volume, to replay it later."),
     "replay": ("ebbgate.cli.replay", "Show what ebbgate would have decided on a recording."),
 }
-_EPILOG: Final = """\b
+EPILOG: Final = """\b
 Terms:
   volume      a cached block device: bcache, dm-cache or dm-writecache
   dirty data  data in the cache that the backing device does not have yet
@@ -94,7 +94,7 @@ def _path_option(name: str, metavar: str, about: str) -> Callable[[Command], Com
     return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=about)
 
 
-@click.group(cls=Commands, epilog=_EPILOG)
+@click.group(cls=Commands, epilog=EPILOG)
 @_path_option("--config", "FILE", "Settings file (default /etc/ebbgate/ebbgate.toml).")
 @_path_option("--state-dir", "FOLDER", "Folder of the history (default /var/lib/ebbgate).")
 @_path_option("--runtime-dir", "FOLDER", "Folder of the control socket (default /run/ebbgate).")

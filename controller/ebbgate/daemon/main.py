@@ -41,7 +41,7 @@ _LOG = logging.getLogger("ebbgated")
 
 def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
     """Run ebbgated; return its exit code (errors.py). `sysfs`: the default is this machine's."""
-    options = _options(argv)
+    options = option_parser().parse_args(argv)
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(message)s" if os.environ.get("JOURNAL_STREAM") else "%(asctime)s %(message)s",
@@ -59,7 +59,8 @@ def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
         return error.exit_code
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+def option_parser() -> argparse.ArgumentParser:
+    """Return the options; the manual page is made from them."""
     parser = argparse.ArgumentParser(prog="ebbgated", description="Tunes bcache and dm-cache.")
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
@@ -70,7 +71,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tick-ms", type=int, help="default: 250")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--version", action="version", version=f"ebbgated {__version__}")
-    return parser.parse_args(argv)
+    return parser
 
 
 def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:

@@ -22,7 +22,7 @@ from ebbgate.text import clean_lines
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; errors.py lists the exit codes."""
-    options = _options(argv)
+    options = option_parser().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
     journal = bool(os.environ.get("JOURNAL_STREAM"))
     handler.setFormatter(CleanFormatter("%(message)s" if journal else "%(asctime)s %(message)s"))
@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+def option_parser() -> argparse.ArgumentParser:
+    """Return the options; the manual page is made from them."""
     parser = argparse.ArgumentParser(
         prog="ebbgate-web",
         description="ebbgate in a browser: reads the history, passes requests on to ebbgated.",
@@ -51,7 +52,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--openapi", action="store_true", help="print the OpenAPI document")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--version", action="version", version=f"ebbgate-web {__version__}")
-    return parser.parse_args(argv)
+    return parser
 
 
 def _run(options: argparse.Namespace) -> int:
