@@ -29,7 +29,7 @@ from ebbgate.errors import UsageError
 from ebbgate.kernel.run import run
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Volume
-from ebbgate.probes.topology import find
+from ebbgate.probes.topology import discover, find
 from ebbgate.text import clean_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)
     view = view_volume(context, look(context), found)
-    wanted = advice_by_id(advise(facts_of(context, view)), advice_id(advice), found)
+    advised = advise(facts_of(context, view, discover(context.sysfs)))
+    wanted = advice_by_id(advised, advice_id(advice), found)
     change = change_of(wanted, found, view.status.mode)
     if change.knobs:
         need_daemon(context)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ from ebbgate.cli.doctor_view import draw
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals
-from ebbgate.doctor.advice import advise
-from ebbgate.doctor.model import Facts
+from ebbgate.doctor.advice import advise, without_repeats
+from ebbgate.doctor.model import Advice, Facts
 from ebbgate.errors import PermissionDenied
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume
@@ -56,7 +57,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
         "daemon": daemon_document(link),
         "cost": report.cost_document(spent),
         **hidden_document(context),
-        "volumes": [_volume(context, link, each) for each in volumes],
+        "volumes": _volumes(context, link, volumes),
     }
 
     def show(page: Page, drawn: Document) -> None:
@@ -65,21 +66,27 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
     emit(context, document, show)
 
 
-def facts_of(context: Context, view: VolumeView) -> Facts:
-    """Return everything that the advice on a volume is based on."""
+def facts_of(context: Context, view: VolumeView, volumes: Iterable[Volume]) -> Facts:
+    """Return everything that the advice on a volume is based on; `volumes`: of this machine."""
     status = view.status if view.live else VolumeStatus()
-    return report.facts(context.sysfs, view.volume, view.state, view.status.knobs, status)
+    return report.facts(context.sysfs, view.volume, view.state, view.status.knobs, status, volumes)
 
 
-def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
-    view = view_volume(context, link, volume)
+def _volumes(context: Context, link: Link, volumes: Iterable[Volume]) -> list[dict[str, Any]]:
+    known = discover(context.sysfs)
+    views = [view_volume(context, link, each) for each in volumes]
+    advice = without_repeats([advise(facts_of(context, view, known)) for view in views])
+    return [_volume(context, view, each) for view, each in zip(views, advice, strict=True)]
+
+
+def _volume(context: Context, view: VolumeView, advice: Iterable[Advice]) -> dict[str, Any]:
     document = view.document()
     return {
         **{key: document[key] for key in ("volume", "title", "kind", "mode", "backing", "caches")},
         "state": view.state.state,
         "cache_mode": view.state.cache_mode,
-        "knobs": report.knob_documents(context.sysfs, volume, view.status.knobs),
-        "advice": [report.advice_document(each) for each in advise(facts_of(context, view))],
+        "knobs": report.knob_documents(context.sysfs, view.volume, view.status.knobs),
+        "advice": [report.advice_document(each) for each in advice],
     }
 
 

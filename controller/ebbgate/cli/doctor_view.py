@@ -123,6 +123,9 @@ def _advice(page: Page, volume: Document, advice: Document) -> None:
         page.line(advice["lasts"], indent=4)
     if advice["keep"]:
         page.command(advice["keep"], indent=6)
+    if advice["undo"]:
+        page.line("To undo:", indent=4)
+        page.command(advice["undo"], indent=6)
 
 
 def _knobs(volume: Document) -> list[tuple[Cell, ...]]:

@@ -7,6 +7,9 @@ EBB-101  a rotating backing device without an I/O scheduler
 EBB-102  a backing device that reports that it does not rotate
 EBB-103  a rotating backing device that takes many requests at once
 EBB-104  a stacked backing device: advice applies to the disks below it
+EBB-105  hard disks that could hold write-back back by themselves: bfq and a short queue in gaps
+EBB-106  a hard disk whose queue somebody has left short
+EBB-107  the volatile write cache of a hard disk is on
 EBB-201  no cache attached
 EBB-202  a cache mode without dirty data
 EBB-203  the state `inconsistent`
@@ -39,12 +42,13 @@ disk, and the cache mode decides what a dead SSD costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
+from ebbgate.doctor.advice_drives import shallow, short_queue, write_cache
 from ebbgate.doctor.advice_folklore import (
     BCACHE_RULES,
     congested,
@@ -61,9 +65,27 @@ IN_USE_MAX: Final = 0.95
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """Return all advice that applies, faults first, then by number."""
-    found = [advice for rule in RULES for advice in rule(facts)]
+    found = [_named(advice, facts) for rule in RULES for advice in rule(facts)]
     order = list(Weight)
     return tuple(sorted(found, key=lambda advice: (order.index(advice.weight), advice.id)))
+
+
+def _named(advice: Advice, facts: Facts) -> Advice:
+    """Name the other volumes that an advice on a disk is for."""
+    others = facts.drive(advice.about).others
+    if not others:
+        return advice
+    return replace(advice, text=f"{advice.text} {advice.about} is below {', '.join(others)}, too.")
+
+
+def without_repeats(found: Iterable[tuple[Advice, ...]]) -> list[tuple[Advice, ...]]:
+    """Return the advice on several volumes; each device that they share has it once."""
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for advice in found:
+        kept.append(tuple(each for each in advice if (each.id, each.about) not in seen))
+        seen |= {(each.id, each.about) for each in advice}
+    return kept
 
 
 def _no_cache(facts: Facts) -> Iterator[Advice]:
@@ -164,6 +186,9 @@ RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     rotational,
     depth,
     stacked,
+    short_queue,
+    shallow,
+    write_cache,
     _no_cache,
     _cache_mode,
     _inconsistent,

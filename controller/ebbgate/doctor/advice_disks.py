@@ -40,19 +40,29 @@ def depth_inside(device: Device) -> int | None:
     return device.nr_requests if device.scheduler == "none" else None
 
 
-def _disk_advice(
-    number: str, weight: Weight, disk: str, text: str, setting: tuple[str, str | int], effect: str
+def disk_advice(
+    number: str,
+    weight: Weight,
+    disk: str,
+    text: str,
+    setting: tuple[str, str | int, str | int | None],
+    effect: str,
 ) -> Advice:
-    """Return advice to give an attribute of a disk a value, for now and by a udev rule."""
-    attribute, value = setting
+    """Return advice to give an attribute of a disk a value, for now and by a udev rule.
+
+    `setting`: the attribute, its new and its present value.
+    """
+    attribute, value, before = setting
+    file = f"/sys/block/{disk}/{attribute}"
     return Advice(
         number,
         weight,
         disk,
         text,
-        write_command(value, f"/sys/block/{disk}/{attribute}"),
+        write_command(value, file),
         lasts=LASTS_UDEV,
         keep=udev_rule(disk, attribute, value),
+        undo="" if before is None else write_command(before, file),
         effect=effect,
     )
 
@@ -65,8 +75,8 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
         kind, disk = facts.kind(device.name), facts.disk(device.name)
         better = next((name for name in ("mq-deadline", "bfq") if name in device.schedulers), "")
         text = (
-            f"{disk} has no I/O scheduler, so requests of users wait behind all dirty data that is"
-            " being written back."
+            f"{disk} has no I/O scheduler, so nothing holds write-back back: requests of users wait"
+            " behind all dirty data that is being written back."
         )
         if kind in _SEVERAL:
             text = (
@@ -80,7 +90,8 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
             yield Advice("EBB-101", weight, disk, text)
             continue
         effect = "the first request after a gap waits about half as long (measured on one disk)"
-        yield _disk_advice("EBB-101", weight, disk, text, ("queue/scheduler", better), effect)
+        setting = ("queue/scheduler", better, device.scheduler)
+        yield disk_advice("EBB-101", weight, disk, text, setting, effect)
 
 
 def rotational(facts: Facts) -> Iterator[Advice]:
@@ -102,13 +113,13 @@ def rotational(facts: Facts) -> Iterator[Advice]:
             DiskKind.VIRTUAL: "Virtual disks report this whatever is behind them",
             DiskKind.ARRAY: "RAID controllers and SANs may report this whatever is behind them",
         }.get(kind, "Controllers and virtual disks may report this whatever is behind them")
-        yield _disk_advice(
+        yield disk_advice(
             "EBB-102",
             Weight.NOTE,
             disk,
             f"{disk} reports that it does not rotate. {who}. Change it only if hard disks are"
             " behind it.",
-            ("queue/rotational", 1),
+            ("queue/rotational", 1, 0),
             "the kernel and ebbgate treat it as hard disks",
         )
 
@@ -127,13 +138,13 @@ def depth(facts: Facts) -> Iterator[Advice]:
 
 
 def _depth_of_a_drive(disk: str, inside: int) -> Advice:
-    return _disk_advice(
+    return disk_advice(
         "EBB-103",
         Weight.ADVICE,
         disk,
         f"{disk} takes {inside} requests at once. The kernel cannot reorder requests inside a disk,"
         f" so requests of users wait behind all of them. {DEPTH_MAX} are enough for one disk.",
-        ("device/queue_depth", DEPTH_MAX),
+        ("device/queue_depth", DEPTH_MAX, inside),
         f"a request of a user waits for at most {DEPTH_MAX} others",
     )
 

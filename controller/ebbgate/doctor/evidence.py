@@ -8,6 +8,7 @@ from typing import Final
 
 from ebbgate.doctor.model import Weight
 from ebbgate.model.status import VolumeStatus
+from ebbgate.signals.gaps import reaching
 from ebbgate.signals.histogram import share_beyond
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
 
@@ -75,3 +76,22 @@ def destage(status: VolumeStatus) -> Evidence:
     if p99_ns is None:
         return Evidence(text, supports=False)
     return Evidence(f"{text}, and the p99 latency of users is {format_ns(p99_ns)}", rate > 0)
+
+
+def gaps(status: VolumeStatus) -> Evidence:
+    """Measure what one gap writes back; it supports a faster drain if more than that is dirty."""
+    total, counts, wait_ns = status.totals.destage, status.totals.gap_counts, status.wait_ns
+    if total is None or not counts or not wait_ns:
+        return Evidence()
+    used = reaching(counts, wait_ns)
+    if used < 1:
+        return Evidence()
+    per_gap = total.bytes / used
+    text = (
+        f"{format_bytes(total.bytes)} written back, with {used:.0f} gaps longer than"
+        f" {format_ns(wait_ns)}: about {format_bytes(per_gap)} for each"
+    )
+    if status.dirty_bytes is None:
+        return Evidence(text, supports=False)
+    text = f"{text}; {format_bytes(status.dirty_bytes)} dirty now"
+    return Evidence(text, status.dirty_bytes > per_gap)

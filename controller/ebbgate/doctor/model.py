@@ -105,8 +105,9 @@ class Advice:
 
     `text`: whole sentences. `command`: to paste into a shell; empty if there is none. `lasts`:
     whether it survives a reboot, empty without a command; `keep`: a line for the file that `lasts`
-    names. `evidence`: what was measured here, empty without a daemon; `effect`: what to expect.
-    `change`: None if only the administrator can do it.
+    names. `undo`: undoes a command for which there is no `change`. `evidence`: what was measured
+    here, empty without a daemon; `effect`: what to expect. `change`: None if only the
+    administrator can do it.
     """
 
     id: str
@@ -116,18 +117,34 @@ class Advice:
     command: str = ""
     lasts: str = ""
     keep: str = ""
+    undo: str = ""
     evidence: str = ""
     effect: str = ""
     change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class Drive:
+    """A whole disk that several volumes may use, as sysfs shows it.
+
+    `depth_settable`: whether root can set its queue depth. `cache_file`: switches its volatile
+    write cache; empty unless that is on. `others`: other volumes on it, as people call them.
+    """
+
+    sata: bool = False
+    depth_settable: bool = False
+    cache_file: str = ""
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything that the rules look at. `disks`: below the backing device, often itself.
 
-    `kinds`: by device name; `whole_disks`: the disk of each device that is a partition. `owned`:
-    knobs that ebbgate has set. `discards`: cache devices with `discard` on; `io_errors`: counts by
-    device name. `cachevol`: whether one LV has data and metadata of dm-cache; None: unknown.
+    `kinds`: by device name; `whole_disks`: the disk of each device that is a partition; `drives`:
+    by the name of the disk. `owned`: knobs that ebbgate has set. `discards`: cache devices with
+    `discard` on; `io_errors`: counts by device name. `cachevol`: whether one LV has data and
+    metadata of dm-cache; None: unknown.
     `status`: the daemon's status of the volume, empty without one.
     """
 
@@ -140,6 +157,7 @@ class Facts:
     status: VolumeStatus = field(default_factory=VolumeStatus)
     kinds: Mapping[str, DiskKind] = field(default_factory=dict)
     whole_disks: Mapping[str, str] = field(default_factory=dict)
+    drives: Mapping[str, Drive] = field(default_factory=dict)
     cachevol: bool | None = None
 
     def set_by_hand(self, knob: str) -> int | None:
@@ -154,6 +172,10 @@ class Facts:
     def disk(self, device: str) -> str:
         """Return the disk of a device: partitions have no queue."""
         return self.whole_disks.get(device, device)
+
+    def drive(self, device: str) -> Drive:
+        """Return what is known of the disk of a device."""
+        return self.drives.get(self.disk(device), Drive())
 
     @property
     def several_disks(self) -> bool:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
-from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Facts, disk_kind
+from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Drive, Facts, disk_kind
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status import KnobStatus, VolumeStatus
@@ -22,10 +22,11 @@ def facts(
     state: VolumeState,
     owned: Mapping[str, KnobStatus],
     status: VolumeStatus,
+    volumes: Iterable[Volume] = (),
 ) -> Facts:
     """Collect what the advice is based on.
 
-    `owned`: knobs with their owners; `status`: the daemon's.
+    `owned`: knobs with their owners; `status`: the daemon's; `volumes`: of this machine.
     """
     ours = frozenset(name for name, knob in owned.items() if knob.owner == "ebbgate")
     # Values read at the same time as their owners: later ones may be ebbgate's own.
@@ -42,6 +43,7 @@ def facts(
     disks = physical_devices(sysfs, volume.backing.name)
     names = [device.name for device in (*disks, *volume.caches)]
     whole = {name: whole_disk(sysfs, name) for name in names}
+    others = [each for each in volumes if each.name != volume.name]
     return Facts(
         volume,
         state,
@@ -52,6 +54,7 @@ def facts(
         status,
         kinds={name: _kind(sysfs, whole[name]) for name in names},
         whole_disks=whole,
+        drives={whole[each.name]: _drive(sysfs, whole[each.name], others) for each in disks},
         cachevol=_cachevol(sysfs, volume),
     )
 
@@ -60,6 +63,23 @@ def _kind(sysfs: Sysfs, disk: str) -> DiskKind:
     here = CLASS_BLOCK / disk / "device"
     vendor, model = (sysfs.read_text(here / name) for name in ("vendor", "model"))
     return disk_kind(disk, vendor, model)
+
+
+def _drive(sysfs: Sysfs, disk: str, others: Iterable[Volume]) -> Drive:
+    device = f"/sys/block/{disk}/device"
+    caches = (
+        path
+        for path in sysfs.glob(f"{device}/scsi_disk/*/cache_type")
+        if (sysfs.read_text(path) or "").startswith("write back")
+    )
+    return Drive(
+        sata=(sysfs.read_text(f"{device}/vendor") or "").strip() == "ATA",
+        depth_settable=sysfs.may_be_written(f"{device}/queue_depth"),
+        cache_file=str(next(caches, "")),
+        others=tuple(
+            volume.title for volume in others if disk in {each.name for each in volume.disks}
+        ),
+    )
 
 
 def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:
@@ -144,5 +164,6 @@ def advice_document(advice: Advice) -> dict[str, Any]:
         "command": advice.command,
         "lasts": advice.lasts,
         "keep": advice.keep,
+        "undo": advice.undo,
         "apply": advice.change is not None,
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbgate.doctor import cost, remedy, report
-from ebbgate.doctor.advice import advise
+from ebbgate.doctor.advice import advise, without_repeats
 from ebbgate.doctor.model import Advice, Facts, device_document
 from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
@@ -58,8 +58,13 @@ def advice(sysfs: Sysfs, status: FreshStatus, requests: Iterable[ApplyRequest] =
 
     `requests`: newest first.
     """
-    inspected = [_inspect(sysfs, volume, status) for volume in discover(sysfs)]
-    rows = [advice_row(found, each) for each in inspected for found in advise(each.facts)]
+    inspected = _inspect_all(sysfs, status)
+    advised = without_repeats([advise(each.facts) for each in inspected])
+    rows = [
+        advice_row(found, each)
+        for each, all_found in zip(inspected, advised, strict=True)
+        for found in all_found
+    ]
     overrides = {name: each.overrides for name, each in status.volumes.items()}
     return {
         "advice": rows,
@@ -82,7 +87,7 @@ def _applied(found: Applied, status: FreshStatus) -> Document:
 
 def doctor(sysfs: Sysfs, proc: Path, status: FreshStatus) -> Document:
     """Return the doctor's report: kernel, probe, signals, cost, volumes, and what is missing."""
-    inspected = [_inspect(sysfs, volume, status) for volume in discover(sysfs)]
+    inspected = _inspect_all(sysfs, status)
     spent = cost.read(proc)
     probe = status.daemon.probe if status.daemon else ProbeStatus()
     signals = dict(probe.signals or {})
@@ -117,16 +122,23 @@ def advice_row(found: Advice, inspected: _Inspected) -> Document:
         "evidence": [found.evidence] if found.evidence else [],
         "can_apply": not why_not,
         "why_not": why_not or None,
-        "undo": "; ".join(undo) or None,
+        "undo": "; ".join(undo) or found.undo or None,
     }
 
 
-def _inspect(sysfs: Sysfs, volume: Volume, status: FreshStatus) -> _Inspected:
+def _inspect_all(sysfs: Sysfs, status: FreshStatus) -> list[_Inspected]:
+    volumes = discover(sysfs)
+    return [_inspect(sysfs, volume, status, volumes) for volume in volumes]
+
+
+def _inspect(
+    sysfs: Sysfs, volume: Volume, status: FreshStatus, volumes: tuple[Volume, ...]
+) -> _Inspected:
     state = read_state(sysfs, volume, time.monotonic_ns())
     live = status.volumes.get(volume.name, VolumeStatus())
     # Without a daemon all knobs are the kernel's.
     owned = live.knobs or {name: KnobStatus(value) for name, value in state.knobs.items()}
-    facts = report.facts(sysfs, volume, state, owned, live)
+    facts = report.facts(sysfs, volume, state, owned, live, volumes)
     return _Inspected(volume, state, live.mode, owned, facts)
 
 

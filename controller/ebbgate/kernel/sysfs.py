@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -137,6 +138,13 @@ class Sysfs:
         if str(path).startswith(DM_PREFIX):
             return self.dm.present()
         return os.access(self._where(path), os.W_OK)
+
+    def may_be_written(self, path: Path | str) -> bool:
+        """Return whether the kernel lets root write the attribute."""
+        try:
+            return bool(self.locate(path).stat().st_mode & stat.S_IWUSR)
+        except OSError:
+            return False
 
     def names(self, folder: Path | str) -> frozenset[str]:
         """Return the names in a folder; none where it is missing."""

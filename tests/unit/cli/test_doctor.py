@@ -81,6 +81,14 @@ def test_a_command_is_one_line_however_narrow_the_terminal_is(
         assert each in lines
 
 
+def test_advice_on_a_disk_comes_with_its_undo(cli: Cli) -> None:
+    cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    lines = [line.strip() for line in cli("doctor").out.splitlines()]
+    assert (
+        lines[lines.index("To undo:") + 1] == "echo none | sudo tee /sys/block/vda/queue/scheduler"
+    )
+
+
 @pytest.mark.parametrize(
     ("vendor", "model", "severity"),
     [

@@ -96,7 +96,7 @@ def test_an_advice_shows_whether_it_can_be_applied_and_undone(fake: FakeSysfs) -
     assert rows["EBB-206"]["undo"] == "ebbgate release bcache0 sequential_cutoff"
     assert rows["EBB-101"]["can_apply"] is False
     assert rows["EBB-101"]["why_not"] == "ebbgate cannot do this: run the command"
-    assert rows["EBB-101"]["undo"] is None
+    assert rows["EBB-101"]["undo"] == "echo none | sudo tee /sys/block/vda/queue/scheduler"
 
 
 def test_in_enforce_a_knob_of_the_gate_cannot_be_applied(fake: FakeSysfs) -> None:

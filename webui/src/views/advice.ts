@@ -110,6 +110,9 @@ function card(advice: Advice, reload: () => void): HTMLElement {
     advice.command && command(advice.command, "Command"),
     advice.lasts && h("p", { class: "hint" }, advice.lasts),
     advice.keep && command(advice.keep, "Rule that makes it permanent"),
+    !advice.can_apply && advice.command && advice.undo
+      ? [h("p", { class: "hint" }, "To undo:"), command(advice.undo, "Command that undoes it")]
+      : null,
     advice.can_apply
       ? h("div", { class: "buttons" }, applyButton(advice, reload))
       : advice.why_not && h("p", { class: "hint" }, advice.why_not),

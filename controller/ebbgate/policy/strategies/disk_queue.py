@@ -20,6 +20,8 @@ from ebbgate.knobs.catalog import QUEUE_DEPTH, SCHEDULER
 from ebbgate.model.frame import Frame
 
 HOLDS_BACK: Final = "bfq"
+CONDITION: Final = "queue of the disks"
+"""The condition for people, where a policy asks for a short queue."""
 
 
 def holds_back(frame: Frame) -> bool:

@@ -38,7 +38,7 @@ def _of_queue(state: DestageState, frame: Frame, params: DestageParams) -> tuple
     if not now or not params.queue_depth:
         return ()
     needed = f"{disk_queue.HOLDS_BACK}, a depth to set to {params.queue_depth}"
-    return (Condition("queue of the disks", now, "=", needed, state.wide),)
+    return (Condition(disk_queue.CONDITION, now, "=", needed, state.wide),)
 
 
 def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice on single hard disks: a short queue in gaps, one left short, and the write cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.doctor import unprivileged
+from ebbgate.doctor.advice import advise
+from ebbgate.doctor.model import Advice, DiskKind, Drive, Facts, Weight
+from ebbgate.doctor.unprivileged import FreshStatus
+from ebbgate.model.decision import Condition
+from ebbgate.model.status import FlowTotals, ProposalStatus, VolumeStatus, VolumeTotals
+from ebbgate.model.volume import Kind
+from ebbgate.policy.language.parse import parse
+from ebbgate.units import GIB, MIB, NS_PER_S
+from tests.builders import device, dm_volume, volume
+from tests.fake_sysfs import FakeSysfs
+from tests.unit.doctor.test_advice import SOUND, check_form
+
+SATA = Drive(sata=True, depth_settable=True)
+CACHE_FILE = "/sys/block/sda/device/scsi_disk/0:0:0:0/cache_type"
+CACHED = replace(SATA, cache_file=CACHE_FILE)
+# 100 gaps of 2 to 4 s, 1000 of 2 to 4 ms, and a wait of 1 s.
+GAPS = (*[0] * 11, 1000, *[0] * 9, 100)
+MEASURED = VolumeStatus(
+    wait_ns=NS_PER_S,
+    dirty_bytes=GIB,
+    totals=VolumeTotals(destage=FlowTotals(1600, 1600 * MIB), gap_counts=GAPS),
+)
+_PER_GAP = "1.6 GiB written back, with 100 gaps longer than 1 s: about 16 MiB for each"
+
+
+def facts(drive: Drive = SATA, queue: dict[str, Any] | None = None, **parts: Any) -> Facts:
+    disk = replace(device("sda"), **(queue or {}))
+    known: dict[str, Any] = {
+        "volume": replace(volume(), backing=disk, disks=(disk,)),
+        "state": SOUND,
+        "disks": (disk,),
+        "kinds": {"sda": DiskKind.SINGLE},
+        "drives": {"sda": drive},
+    }
+    return Facts(**{**known, **parts})
+
+
+def only(found: tuple[Advice, ...]) -> Advice:
+    (one,) = found
+    check_form(one)
+    return one
+
+
+# ---- bfq and a short queue -----------------------------------------------------------------------
+def test_a_short_queue_in_gaps_is_advised_as_a_policy_with_its_undo() -> None:
+    found = only(advise(facts()))
+    assert (found.id, found.about, found.weight) == ("EBB-105", "bcache0", Weight.NOTE)
+    text, _, end = found.command.removeprefix("echo '").partition("' | sudo tee ")
+    assert end == "/etc/ebbgate/policies.d/short-queue-bcache0.yaml"
+    assert found.undo == f"sudo rm {end}"
+    parsed = parse(text, end)
+    assert parsed.document is not None
+    assert not parsed.problems
+    assert parsed.document.backing_scheduler == "bfq"
+    assert [use.name for use in parsed.document.strategies or ()] == [
+        "idle_destage",
+        "stream_bypass",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dirty_bytes", "weight"), [(GIB, Weight.ADVICE), (MIB, Weight.NOTE), (None, Weight.NOTE)]
+)
+def test_a_short_queue_is_recommended_where_a_gap_leaves_dirty_data(
+    dirty_bytes: int | None, weight: Weight
+) -> None:
+    found = only(advise(facts(status=replace(MEASURED, dirty_bytes=dirty_bytes))))
+    assert found.weight is weight
+    assert found.evidence.startswith(_PER_GAP)
+    assert "in the lab" in found.effect
+
+
+def test_with_a_policy_of_ones_own_the_keys_are_named_and_no_file_is_written() -> None:
+    found = only(advise(facts(status=replace(MEASURED, policy="nas"))))
+    assert (found.command, found.undo) == ("", "")
+    assert "Add to its policy nas: backing_scheduler: bfq" in found.text
+
+
+def test_a_policy_that_has_a_short_queue_needs_no_advice() -> None:
+    asks = Condition("queue of the disks", "bfq, depth 32", "=", "bfq", holds=True)
+    proposal = ProposalStatus("idle_destage", conditions=(asks,))
+    assert advise(facts(status=VolumeStatus(proposals=(proposal,)))) == ()
+
+
+def test_no_short_queue_is_advised_while_a_write_cache_spoils_it() -> None:
+    found = {each.id: each for each in advise(facts(CACHED, status=MEASURED))}
+    assert list(found) == ["EBB-105", "EBB-107"]
+    assert found["EBB-105"].weight is Weight.NOTE
+    assert "First switch the write cache of sda off" in found["EBB-105"].text
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        facts(queue={"scheduler": "bfq"}),
+        facts(replace(SATA, depth_settable=False)),
+        facts(replace(SATA, others=("bcache1",))),
+        facts(volume=volume(set_uuid=""), queue={"scheduler": "bfq"}),
+        facts(volume=dm_volume()),
+        facts(kinds={"sda": DiskKind.ARRAY}),
+        facts(kinds={"sda": DiskKind.VIRTUAL}),
+        facts(queue={"rotational": False}),
+        facts(disks=(device("sda"), device("md0")), kinds={"sda": DiskKind.SINGLE}),
+    ],
+)
+def test_other_disks_and_volumes_get_no_advice_on_a_short_queue(known: Facts) -> None:
+    assert "EBB-105" not in [each.id for each in advise(known)]
+
+
+# ---- a queue left short --------------------------------------------------------------------------
+def test_a_sata_disk_with_depth_1_has_lost_ncq() -> None:
+    known = facts(queue={"queue_depth": 1, "scheduler": "bfq"})
+    found = only(advise(known))
+    assert (found.id, found.weight) == ("EBB-106", Weight.ADVICE)
+    assert "switches NCQ off" in found.text
+    assert found.command == "echo 31 | sudo tee /sys/block/sda/device/queue_depth"
+    assert found.undo == "echo 1 | sudo tee /sys/block/sda/device/queue_depth"
+
+
+@pytest.mark.parametrize(
+    ("depth", "drive", "owned", "advised"),
+    [
+        (4, SATA, (), True),
+        (1, replace(SATA, sata=False), (), True),
+        (8, SATA, (), False),
+        (4, SATA, ("queue_depth:sda",), False),
+        # As usb-storage has it.
+        (1, replace(SATA, depth_settable=False), (), False),
+    ],
+)
+def test_a_short_queue_of_nobody_is_noted(
+    depth: int, drive: Drive, owned: tuple[str, ...], advised: bool
+) -> None:
+    queue = {"queue_depth": depth, "scheduler": "bfq"}
+    found = advise(facts(drive, queue, owned=frozenset(owned)))
+    assert [(each.id, each.weight) for each in found] == [("EBB-106", Weight.NOTE)] * advised
+
+
+# ---- the write cache -----------------------------------------------------------------------------
+@pytest.mark.parametrize("of", [volume(), dm_volume()])
+def test_a_write_cache_is_noted_with_its_trade_and_both_commands(of: Any) -> None:
+    known = facts(CACHED, {"scheduler": "bfq"}, volume=of, status=MEASURED)
+    found = only(tuple(each for each in advise(known) if each.about == "sda"))
+    assert (found.id, found.weight) == ("EBB-107", Weight.NOTE)
+    assert found.command == f'echo "write through" | sudo tee {CACHE_FILE}'
+    assert found.undo == f'echo "write back" | sudo tee {CACHE_FILE}'
+    assert "hdparm -W0 /dev/sda" in found.lasts
+    assert found.keep.endswith('ATTR{device/scsi_disk/*/cache_type}="write through"')
+    assert found.evidence.startswith(_PER_GAP)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        facts(queue={"scheduler": "bfq"}),
+        facts(CACHED, queue={"rotational": False}),
+        facts(CACHED, kinds={"sda": DiskKind.ARRAY}),
+        facts(CACHED, volume=dm_volume(Kind.DM_WRITECACHE)),
+    ],
+)
+def test_other_disks_get_no_advice_on_a_write_cache(known: Facts) -> None:
+    assert "EBB-107" not in [each.id for each in advise(known)]
+
+
+# ---- from sysfs ----------------------------------------------------------------------------------
+@pytest.fixture
+def shared(tmp_path: Path) -> FakeSysfs:
+    """Two volumes on partitions of a SATA disk with its write cache on."""
+    fake = FakeSysfs(tmp_path / "sys")
+    fake.disk("sda", "8:0", scheduler="mq-deadline [bfq]", queue_depth=4)
+    fake.write("/sys/block/sda/device/vendor", "ATA     ")
+    fake.write("/sys/block/sda/device/model", "ST4000DM000")
+    fake.write(CACHE_FILE, "write back")
+    fake.disk("sdb", "8:16", rotational=False)
+    for number in (1, 2):
+        fake.partition("sda", f"sda{number}", f"8:{number}")
+        name, uuid = f"bcache{number - 1}", f"{number}" * 8 + "-2222-3333-4444-555555555555"
+        fake.bcache(name, backing=f"sda{number}", devno=f"252:{number}", cache=None)
+        fake.link(f"/sys/block/sda/sda{number}/bcache/cache", f"/sys/fs/bcache/{uuid}")
+        fake.write(f"/sys/fs/bcache/{uuid}/bucket_size", "512.0k")
+    return fake
+
+
+def test_a_disk_of_several_volumes_has_its_advice_once_and_names_them(shared: FakeSysfs) -> None:
+    rows = unprivileged.advice(shared.sysfs, FreshStatus())["advice"]
+    found = [(row["id"], row["volume"]) for row in rows if row["about"] == "sda"]
+    assert found == [("EBB-106", "bcache0"), ("EBB-107", "bcache0")]
+    assert all("sda is below bcache1, too." in row["text"] for row in rows if row["about"] == "sda")
+    (depth,) = (row for row in rows if row["id"] == "EBB-106")
+    assert depth["command"] == "echo 31 | sudo tee /sys/block/sda/device/queue_depth"
+    assert depth["undo"] == "echo 4 | sudo tee /sys/block/sda/device/queue_depth"
+
+
+def test_a_cache_that_is_off_and_a_depth_that_cannot_be_set_give_no_advice(
+    shared: FakeSysfs,
+) -> None:
+    shared.write(CACHE_FILE, "write through")
+    shared.sysfs.locate("/sys/block/sda/device/queue_depth").chmod(0o444)
+    rows = unprivileged.advice(shared.sysfs, FreshStatus())["advice"]
+    assert [row for row in rows if row["about"] == "sda"] == []
