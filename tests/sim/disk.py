@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Simulates a hard disk with its own queue and one in the block layer. Pure: simulated time.
 
-The worst ordinary case for a request that comes back: the disk serves its queue first come first
-served, so the request waits for everything that was sent before it.
+By default the worst ordinary case for a request that comes back: the disk serves its queue first
+come first served, so the request waits for everything that was sent before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ebbgate.units import NS_PER_MS
+from tests.lab import hdd_queue
 from tests.lab.hdd_model import HddModel
+from tests.lab.hdd_queue import PLAIN, HddFeatures, HddQueue, Kind
 from tests.sim.clock import Clock
 
 STARVED_NS = 200 * NS_PER_MS
@@ -27,10 +29,11 @@ class Request:
     length_bytes: int
     destage: bool
     done: Callable[[], None]
+    write: bool = False
 
 
 class Disk:
-    """`queue_ios`: how many requests the disk takes at a time.
+    """`queue_ios`: how many requests the disk takes at a time. `features`: of the disk itself.
 
     `idle_class`: the I/O scheduler lets users pass destage in its own queue, but not what the disk
     already has. `anticipate_ns`: after a user's request it waits this long for the next one before
@@ -41,28 +44,27 @@ class Disk:
         self,
         clock: Clock,
         model: HddModel,
+        features: HddFeatures = PLAIN,
         *,
         queue_ios: int = 32,
         idle_class: bool = False,
         anticipate_ns: int = 0,
     ) -> None:
         self._clock = clock
-        self._model = model
+        self._hdd = HddQueue(model, features)
         self._queue_ios = queue_ios
         self._idle_class = idle_class
         self._anticipate_ns = anticipate_ns
-        self._device: deque[Request] = deque()
+        self._device: dict[hdd_queue.Request, Request] = {}
         self._waiting: deque[Request] = deque()
         self._destage: deque[Request] = deque()
-        self._serving = False
         self._user_ns = -anticipate_ns
         self._destage_ns = 0
 
     @property
     def depth_ios(self) -> int:
         """Requests that were submitted and not completed."""
-        queued = len(self._device) + len(self._waiting) + len(self._destage)
-        return queued + self._serving
+        return len(self._device) + len(self._waiting) + len(self._destage)
 
     def set_depth(self, queue_ios: int) -> None:
         """Take this many requests at a time from now on; what the disk has already stays in it."""
@@ -76,37 +78,45 @@ class Disk:
         self._dispatch()
 
     def _dispatch(self) -> None:
-        while len(self._device) + self._serving < self._queue_ios:
+        while len(self._device) < self._queue_ios:
             if self._waiting:
-                self._device.append(self._waiting.popleft())
+                self._send(self._waiting.popleft())
             elif self._destage and self._destage_may_go():
                 self._destage_ns = self._clock.now_ns
-                self._device.append(self._destage.popleft())
+                self._send(self._destage.popleft())
             else:
                 break
-            self._serve()
 
     def _destage_may_go(self) -> bool:
         now_ns = self._clock.now_ns
-        due_ns = min(self._user_ns + self._anticipate_ns, self._destage_ns + STARVED_NS)
+        due_ns = self._destage_ns + STARVED_NS
+        if not self._anticipate_ns or all(each.destage for each in self._device.values()):
+            due_ns = min(due_ns, self._user_ns + self._anticipate_ns)
         if due_ns > now_ns:
             self._clock.at(due_ns, self._dispatch)
         return due_ns <= now_ns
 
-    def _serve(self) -> None:
-        if self._serving or not self._device:
-            return
-        self._serving = True
-        request = self._device.popleft()
-        end_ns = self._model.finish_ns(
-            self._clock.now_ns, request.offset_bytes, request.length_bytes
+    def _send(self, request: Request) -> None:
+        kind = Kind.WRITE if request.write else Kind.READ
+        sent = hdd_queue.Request(
+            kind, self._clock.now_ns, request.offset_bytes, request.length_bytes
         )
-        self._clock.at(end_ns, lambda: self._finish(request))
+        self._device[sent] = request
+        answer_ns = self._hdd.submit(sent)
+        if answer_ns is not None:
+            self._clock.at(answer_ns, lambda: self._answered([sent]))
+        self._move()
 
-    def _finish(self, request: Request) -> None:
-        self._serving = False
-        if not request.destage:
-            self._user_ns = self._clock.now_ns
-        request.done()
-        self._serve()
+    def _move(self) -> None:
+        operation = self._hdd.start(self._clock.now_ns)
+        if operation is not None:
+            self._clock.at(operation.end_ns, lambda: self._answered(self._hdd.finish()))
+
+    def _answered(self, sent: list[hdd_queue.Request]) -> None:
+        for each in sent:
+            request = self._device.pop(each)
+            if not request.destage:
+                self._user_ns = self._clock.now_ns
+            request.done()
+        self._move()
         self._dispatch()

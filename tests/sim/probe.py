@@ -73,6 +73,7 @@ class Probe:
         self._last_ns = 0
         self._arrived = {d: {"ios": 0, "bytes": 0, "sync": 0} for d in Direction}
         self._gaps: Counts = defaultdict(int)
+        self._gap_sums_ns: Counts = defaultdict(int)
         self._runs: dict[Direction, Counts] = {d: defaultdict(int) for d in Direction}
         self._streams: dict[int, int] = {}
         self._paths: dict[tuple[Direction, str], _Flow] = defaultdict(_Flow)
@@ -99,6 +100,7 @@ class Probe:
         idle_ns = self._clock.now_ns - self._last_ns
         if not any(self._in_flight.values()) and idle_ns >= NS_PER_MS:
             self._gaps[log2_bucket(idle_ns // NS_PER_US)] += 1
+            self._gap_sums_ns[log2_bucket(idle_ns // NS_PER_US)] += idle_ns
         if self.idle:
             self.idle = False
             self._emit("edge", vol=self._volume, edge="busy", gap_ns=idle_ns)
@@ -194,6 +196,7 @@ class Probe:
             last_ns=self._last_ns,
             runs={d: _trimmed(runs) for d, runs in self._runs.items()},
             gaps=_trimmed(self._gaps),
+            gaps_ns=_trimmed(self._gap_sums_ns),
             path=paths,
             dev={"backing": self._backing_json()},
             destage=self._destage_json(),

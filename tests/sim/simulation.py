@@ -20,6 +20,7 @@ from ebbgate.probes.recording import sysfs_line
 from ebbgate.signals.frame import FrameState, build, on_tick
 from ebbgate.units import GIB, NS_PER_MS, NS_PER_US
 from tests.lab.hdd_model import HddModel
+from tests.lab.hdd_queue import PLAIN, HddFeatures
 from tests.sim.clock import Clock
 from tests.sim.disk import Disk, Request
 from tests.sim.probe import Probe
@@ -80,6 +81,7 @@ class Setup:
     """What is simulated. `gate`: replaces the policy's gate in a control arm.
 
     `scheduler`: `none`, `mq-deadline` or `bfq`; `depth_settable`: the disk has a queue depth.
+    `features`: what the disk does beyond first come, first served.
     """
 
     pieces: tuple[Piece, ...]
@@ -88,6 +90,7 @@ class Setup:
     reaction: Reaction = PROMPT
     scheduler: str = "none"
     depth_settable: bool = False
+    features: HddFeatures = PLAIN
     seed: int = 1
     gate: Callable[[Gate], Gate] = lambda gate: gate
 
@@ -102,6 +105,7 @@ class Simulation:
         self.disk = Disk(
             self.clock,
             model,
+            setup.features,
             idle_class=setup.scheduler != "none",
             anticipate_ns=SLICE_IDLE_NS if setup.scheduler == "bfq" else 0,
         )
@@ -158,7 +162,10 @@ class Simulation:
 
         if not io.cached:
             self.probe.reaches_backing(io.direction)
-            self.disk.submit(Request(io.offset_bytes, io.length_bytes, destage=False, done=done))
+            write = io.direction is Direction.WRITE
+            self.disk.submit(
+                Request(io.offset_bytes, io.length_bytes, destage=False, done=done, write=write)
+            )
             return
         if io.direction is Direction.WRITE:
             self.writeback.add((io.offset_bytes, io.length_bytes))

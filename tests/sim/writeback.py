@@ -126,7 +126,9 @@ class Writeback:
         self.reading_ios -= 1
         self.writing_ios += 1
         self.writing_bytes += piece[1]
-        self._disk.submit(Request(*piece, destage=True, done=lambda: self._written(piece)))
+        self._disk.submit(
+            Request(*piece, destage=True, done=lambda: self._written(piece), write=True)
+        )
 
     def _written(self, piece: Piece) -> None:
         self.writing_ios -= 1
