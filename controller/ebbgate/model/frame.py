@@ -43,6 +43,21 @@ class PathLatency:
 
 
 @dataclass(frozen=True, slots=True)
+class Disturbance:
+    """How users felt the write-back of a gap.
+
+    - `gap_end_ns`: the first probe record after the gap.
+    - `destage_bytes_per_s`: how fast the gap wrote back.
+    - `felt_ns`: how much longer the first requests after it took on average than like requests
+      take otherwise; None where there was nothing to compare with.
+    """
+
+    gap_end_ns: int
+    destage_bytes_per_s: float
+    felt_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Everything that is known of a volume at `at_ns`. What is unknown is None and in `missing`.
 
@@ -51,6 +66,7 @@ class Frame:
     - `idle_ns`: time since users' last request.
     - `run_bytes`: bytes by log2 run length, decayed over minutes; `run_delta_bytes`: in the window.
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
+    - `disturbance`: of the last gap that wrote back and could be judged.
     - `promotions`: of dm-cache, since its table was loaded.
     - `foreign_knobs`: knobs that only a person writes: manual, or set through ebbgate.
     - `missing`: signal -> why it is unknown.
@@ -81,6 +97,7 @@ class Frame:
     dirty_room_bytes: int | None = None
     time_to_full_s: float | None = None
     time_to_clean_s: float | None = None
+    disturbance: Disturbance | None = None
     promotions: int | None = None
     cache_mode: str | None = None
     state: str | None = None
@@ -105,6 +122,11 @@ class Frame:
         """Return the p99 of one path; None without requests on it."""
         latency = self.paths.get((direction, path))
         return None if latency is None else latency.p99_ns
+
+    @property
+    def disturbance_ns(self) -> int | None:
+        """How much longer requests took on average right after the last gap with write-back."""
+        return self.disturbance.felt_ns if self.disturbance else None
 
     @property
     def read_hit_ratio(self) -> float | None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypedDict
 
 from ebbgate.model.dm import CacheStatus
-from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
+from ebbgate.model.frame import Disturbance, Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Histogram, Tick, Tracked
 from ebbgate.model.volume import VolumeState
+from ebbgate.signals import disturbance
+from ebbgate.signals.disturbance import DisturbanceState
 from ebbgate.signals.histogram import bytes_beyond, decay_add, latency_percentile_ns, subtract
 from ebbgate.signals.totals import Counts, add_counts, tick_counts
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
@@ -71,6 +73,7 @@ class _Fields(TypedDict, total=False):
     dirty_room_bytes: int | None
     time_to_full_s: float | None
     time_to_clean_s: float | None
+    disturbance: Disturbance | None
     promotions: int | None
     cache_mode: str | None
     state: str | None
@@ -91,6 +94,7 @@ class FrameState:
     run_bytes: Runs = field(default_factory=dict)
     before: Counts | None = None
     destage_missing: str = ""
+    disturbance: DisturbanceState = field(default_factory=DisturbanceState)
 
 
 def totals(state: FrameState) -> Counts | None:
@@ -103,7 +107,8 @@ def totals(state: FrameState) -> Counts | None:
 
 def reset_counters(state: FrameState) -> FrameState:
     """Prepare for a new probe that counts from zero; what was learned of the volume stays."""
-    return replace(state, ticks=(), before=totals(state))
+    felt = disturbance.restarted(state.disturbance)
+    return replace(state, ticks=(), before=totals(state), disturbance=felt)
 
 
 def on_tracked(state: FrameState, record: Tracked) -> FrameState:
@@ -131,7 +136,8 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
     new_gaps = subtract(tick.gap_counts, last.gap_counts)
     gaps = _add_gaps(state.gap_counts, new_gaps, elapsed_ns)
     recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
-    return replace(state, ticks=(*recent, tick), gap_counts=gaps, run_bytes=runs)
+    felt = disturbance.on_tick(state.disturbance, last, tick)
+    return replace(state, ticks=(*recent, tick), gap_counts=gaps, run_bytes=runs, disturbance=felt)
 
 
 def _add_gaps(old: tuple[float, ...], new: tuple[int, ...], elapsed_ns: int) -> tuple[float, ...]:
@@ -165,6 +171,7 @@ def build(
     else:
         found |= _from_probe(state, now_ns)
         found |= _forecasts(found, state, missing, mapped=seen.dm is not None)
+        found |= _disturbance(state, missing)
     # Built in one go: each copy of a class with this many fields costs as much as all the rest.
     return Frame(**found, foreign_knobs=foreign_knobs, missing=missing)
 
@@ -222,6 +229,16 @@ def _from_probe(state: FrameState, now_ns: int) -> _Fields:
         found.pop("destage_bytes_per_s", None)
         found.pop("backing_busy_foreground_ratio", None)
     return found
+
+
+def _disturbance(state: FrameState, missing: dict[str, str]) -> _Fields:
+    felt = state.disturbance
+    if state.destage_missing:
+        missing["disturbance"] = state.destage_missing
+        return {}
+    if felt.last is None or felt.last.felt_ns is None:
+        missing["disturbance"] = felt.missing
+    return {"disturbance": felt.last}
 
 
 def _destage_in_flight_ios(tick: Tick) -> int:

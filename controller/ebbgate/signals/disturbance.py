@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How much longer returning requests took because of what a gap wrote back. Pure.
+
+Whatever the cause (a deep queue, pieces under way, a disk that writes out its own cache), the
+requests right after the gap wait for it. Their mean latency is compared with the calm one: that of
+like requests while nothing of a gap can be left. A disk with a full write cache slows a whole short
+burst, so the calm latency is remembered over bursts:
+
+- a window is some ticks with enough requests on one path to the backing device (never hits);
+- the first window after a gap that wrote back is judged, all later ones teach the calm latency;
+- while something of the gap may be left they only lower it, otherwise they raise it, too;
+- requests are alike if direction, path, about their size and their number at once are.
+
+If like requests are slow after gaps of whatever rate, the reason lies elsewhere, such as two loads
+in different places of the disk: what remains after a much slower gap counts as their spread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from ebbgate.model.frame import Disturbance
+from ebbgate.model.records import Direction, Tick
+from ebbgate.signals.histogram import latency_sum_ns, subtract
+from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
+
+IOS_MIN: Final = 16
+"""The mean of 16 random reads of a hard disk is known to 0.7 ms."""
+WINDOW_NS_MIN: Final = 400 * NS_PER_MS
+WINDOW_NS_MAX: Final = 5 * NS_PER_S
+"""Requests that take longer to gather say nothing about the moment after a gap."""
+PIECES_MIN: Final = 8
+"""A closed gate lets fewer through in a gap."""
+RECENT_NS: Final = 2 * NS_PER_S
+"""Nothing is left of write-back that ended longer ago in the gap."""
+LEFT_NS_MAX: Final = 10 * NS_PER_S
+"""A disk that writes out one piece between two reads has emptied its cache after this time."""
+CALM_NS_MAX: Final = 600 * NS_PER_S
+"""What nothing has confirmed for this long is forgotten."""
+NOISE_NS: Final = NS_PER_MS
+SLOWER: Final = 6
+"""A gap that wrote back this much slower than one that was felt, and is felt the same: something
+else is the reason.
+"""
+_PIECE_COST_BYTES: Final = 64 * KIB
+"""A piece costs a disk about the time of so many bytes more."""
+_SLOWER_WEIGHT, _FASTER_WEIGHT = 0.1, 0.25
+_DEPTHS: Final = (2, 8)
+_CLASSES_MAX: Final = 16
+
+NO_GAP: Final = "no gap with write-back and requests after it yet"
+NOT_COMPARABLE: Final = "no like requests to compare those after the last gap with"
+TOO_FEW: Final = "too few requests reached the backing device after the last gap"
+
+_PATHS: Final = frozenset(
+    {
+        (Direction.READ, "miss"),
+        (Direction.READ, "bypass"),
+        (Direction.WRITE, "bypass"),
+        (Direction.WRITE, "writethrough"),
+    }
+)
+
+
+class Likeness(NamedTuple):
+    """What like requests have in common. `size`, `depth`: classes."""
+
+    direction: Direction
+    path: str
+    size: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """The latency of like requests that nothing delays. `at_ns`: when it was last confirmed."""
+
+    mean_ns: float
+    at_ns: int
+    spread_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """An idle time: its last tick; the tick before the first write-back, the tick after it, and
+    the last tick that saw more.
+    """
+
+    end: Tick
+    since: Tick
+    first: Tick | None = None
+    last: Tick | None = None
+
+    @property
+    def pieces(self) -> int:
+        """Pieces that were written back."""
+        return self.last.destage_done.ios - self.since.destage_done.ios if self.last else 0
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Bytes and pieces per second, without what a disk's cache took at once at the beginning
+        if the gap is long enough.
+        """
+        last, since = self.last or self.end, self.first or self.since
+        if last.at_ns - since.at_ns < WINDOW_NS_MIN:
+            since = self.since
+        span_s = max(1, last.at_ns - since.at_ns) / NS_PER_S
+        ios = last.destage_done.ios - since.destage_done.ios
+        return (last.destage_done.bytes - since.destage_done.bytes) / span_s, ios / span_s
+
+
+@dataclass(frozen=True, slots=True)
+class DisturbanceState:
+    """What is remembered between ticks.
+
+    - `gap`: the present one. `window`: the tick at which the present window began.
+    - `drained`: bytes and pieces per second of the gap whose first window this is, else None.
+    - `burst_at_ns`: the end of the last gap that wrote back. `unfelt`: nothing of it was felt.
+    - `felt_cost`: the cost per second of the fastest write-back that was felt, and when.
+    """
+
+    calm: Mapping[Likeness, Calm] = field(default_factory=dict)
+    gap: Gap | None = None
+    window: Tick | None = None
+    drained: tuple[float, float] | None = None
+    burst_at_ns: int = -LEFT_NS_MAX
+    unfelt: bool = True
+    felt_cost: float = 0.0
+    felt_at_ns: int = 0
+    last: Disturbance | None = None
+    missing: str = NO_GAP
+
+
+def restarted(state: DisturbanceState) -> DisturbanceState:
+    """Prepare for counters that begin at zero."""
+    return replace(state, gap=None, window=None, drained=None)
+
+
+def on_tick(state: DisturbanceState, before: Tick, tick: Tick) -> DisturbanceState:
+    """Handle a tick and the one before it, of the same probe."""
+    if tick.idle:
+        state = _watch(state, tick)
+        gap = state.gap or Gap(tick, before)
+        if tick.destage_done.ios > before.destage_done.ios:
+            gap = Gap(tick, gap.since if gap.first else before, gap.first or tick, tick)
+        return replace(state, gap=replace(gap, end=tick))
+    if state.gap is not None:
+        state = _returned(replace(state, gap=None), state.gap, tick.at_ns)
+    return _watch(state, tick)
+
+
+def _returned(state: DisturbanceState, gap: Gap, now_ns: int) -> DisturbanceState:
+    """Begin the window to judge, if the gap wrote back until its end."""
+    if gap.pieces < PIECES_MIN or gap.last is None or gap.end.at_ns - gap.last.at_ns > RECENT_NS:
+        return state
+    return replace(
+        state,
+        window=gap.end,
+        drained=gap.rates,
+        burst_at_ns=now_ns,
+        unfelt=False,
+        last=None if state.drained else state.last,
+        missing=TOO_FEW,
+    )
+
+
+def _watch(state: DisturbanceState, tick: Tick) -> DisturbanceState:
+    """End the window if it has enough requests or lasts too long."""
+    begin = state.window
+    if begin is None:
+        return replace(state, window=tick)
+    span_ns = tick.at_ns - begin.at_ns
+    if span_ns < WINDOW_NS_MIN:
+        return state
+    found = _busiest(begin, tick)
+    if found is None:
+        if span_ns <= WINDOW_NS_MAX:
+            return state
+        state = replace(state, last=None) if state.drained else state
+        return replace(state, window=tick, drained=None)
+    state = replace(state, window=tick)
+    key, mean_ns = found
+    if state.drained is not None:
+        return _judge(state, state.drained, key, mean_ns, tick.at_ns)
+    left = tick.destage_done.ios - begin.destage_done.ios >= PIECES_MIN
+    calm = not left and (state.unfelt or tick.at_ns - state.burst_at_ns > LEFT_NS_MAX)
+    return _learn(state, key, mean_ns, tick.at_ns, calm)
+
+
+def _judge(
+    state: DisturbanceState,
+    drained: tuple[float, float],
+    key: Likeness,
+    mean_ns: float,
+    now_ns: int,
+) -> DisturbanceState:
+    """Compare the first requests after a gap with calm ones."""
+    rate, pieces = drained
+    cost = rate + pieces * _PIECE_COST_BYTES
+    known = state.calm.get(key)
+    if known is None or now_ns - known.at_ns > CALM_NS_MAX:
+        found = Disturbance(state.burst_at_ns, rate, None)
+        return replace(state, drained=None, last=found, missing=NOT_COMPARABLE)
+    worst = state.felt_cost if now_ns - state.felt_at_ns <= CALM_NS_MAX else 0.0
+    excess_ns = mean_ns - known.mean_ns
+    if cost * SLOWER < worst and excess_ns > known.spread_ns:
+        known = replace(known, spread_ns=excess_ns)
+        state = _with(state, key, known)
+    felt_ns = max(0, round(excess_ns - known.spread_ns))
+    unfelt = felt_ns <= NOISE_NS
+    if not unfelt and cost >= worst:
+        state = replace(state, felt_cost=cost, felt_at_ns=now_ns)
+    found = Disturbance(state.burst_at_ns, rate, felt_ns)
+    state = replace(state, drained=None, last=found, missing="", unfelt=unfelt)
+    return _learn(state, key, mean_ns, now_ns, calm=False)
+
+
+def _learn(
+    state: DisturbanceState, key: Likeness, mean_ns: float, now_ns: int, calm: bool
+) -> DisturbanceState:
+    known = state.calm.get(key)
+    if known is None or now_ns - known.at_ns > CALM_NS_MAX:
+        return _with(state, key, Calm(mean_ns, now_ns))
+    slower = mean_ns > known.mean_ns
+    if slower and not calm:
+        return state
+    weight = _SLOWER_WEIGHT if slower else _FASTER_WEIGHT
+    mean_ns = known.mean_ns + weight * (mean_ns - known.mean_ns)
+    return _with(state, key, replace(known, mean_ns=mean_ns, at_ns=now_ns))
+
+
+def _with(state: DisturbanceState, key: Likeness, calm: Calm) -> DisturbanceState:
+    known = {**state.calm, key: calm}
+    if len(known) > _CLASSES_MAX:
+        del known[min(known, key=lambda each: known[each].at_ns)]
+    return replace(state, calm=known)
+
+
+def _busiest(begin: Tick, end: Tick) -> tuple[Likeness, float] | None:
+    """Return the most used path to the backing device with its mean latency; None without enough
+    requests on it. Reads come first.
+    """
+    found: list[tuple[Direction, str, int, int, int]] = []
+    for (direction, path), flow in end.paths.items():
+        old = begin.paths.get((direction, path))
+        ios = flow.ios - (old.ios if old else 0)
+        if ios and (direction, path) in _PATHS:
+            size = (flow.bytes - (old.bytes if old else 0)) // ios
+            total_ns = latency_sum_ns(subtract(flow.latency, old.latency if old else ()))
+            found.append((direction, path, ios, size, total_ns))
+    enough = [each for each in found if each[2] >= IOS_MIN]
+    if not enough:
+        return None
+    direction, path, ios, size, total_ns = max(
+        enough, key=lambda each: (each[0] is Direction.READ, each[2])
+    )
+    depth = sum(each[4] for each in found) / max(1, _busy_ns(begin, end))
+    size_class = (size // (64 * KIB)).bit_length()
+    return Likeness(direction, path, size_class, bisect(_DEPTHS, depth)), total_ns / ios
+
+
+def _busy_ns(begin: Tick, end: Tick) -> int:
+    """Return for how long users had requests in flight; pauses under 1 ms count as busy."""
+    # Gaps that ended; the first may have begun before, and the last may not have ended yet.
+    idle_ns = sum(end.gap_sums_ns) - sum(begin.gap_sums_ns) - _paused_ns(begin) + _paused_ns(end)
+    return end.at_ns - begin.at_ns - idle_ns
+
+
+def _paused_ns(tick: Tick) -> int:
+    return 0 if any(tick.in_flight_ios.values()) else max(0, tick.at_ns - tick.last_activity_ns)
