@@ -172,6 +172,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "time_to_full_s": 240.0,
         "time_to_clean_s": 12.0,
         "wait_ns": 300_000_000,
+        "disturbance_ns": 3_000_000,
         "foreground": rates,
         "paths": [hit],
         "knobs": {

@@ -111,6 +111,7 @@ KEPT_FOR_PEOPLE = {
     "ebbgate_start_time_seconds",
     "ebbgate_counting_since_timestamp_seconds",
     "ebbgate_in_use_ratio",
+    "ebbgate_disturbance_seconds",
     "ebbgate_probe_restarts_total",
     "ebbgate_history_dropped_total",
 }

@@ -144,7 +144,15 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
         ("clean in", format.seconds(status.time_to_clean_s)),
         ("user I/O", format.load(status.foreground)),
         ("write-back", f"{format.gate(status.gate)}, starts after {wait}"),
+        *_disturbance(status),
     ]
+
+
+def _disturbance(status: VolumeStatus) -> list[tuple[str, str]]:
+    if status.disturbance_ns is None:
+        return []
+    longer = format.span(status.disturbance_ns)
+    return [("", f"returning requests waited {longer} longer after the last one")]
 
 
 def _limits(volume: Volume, limits: tuple[float, float]) -> list[tuple[str, str]]:

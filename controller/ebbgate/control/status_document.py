@@ -94,6 +94,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         idle=frame.idle,
         wait_ns=state.destage.wait.wait_ns,
         wait_learned=state.destage.wait.learned,
+        disturbance_ns=frame.disturbance_ns,
         destage_bytes_per_s=frame.destage_bytes_per_s,
         backing_depth_ios=frame.backing_depth_ios,
         foreground=frame.foreground,

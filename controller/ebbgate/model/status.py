@@ -153,7 +153,8 @@ class VolumeStatus:
 
     `frozen`: every knob stays where it is. `summary`: what ebbgate does now, and why, in one
     sentence. `dirty_floor_bytes`: with less dirty data no gap is used. `paths`, `bypass_bytes`: of
-    the last second. `gap_counts`, `run_bytes`: histograms that decay.
+    the last second. `disturbance_ns`: how much longer requests took right after the last gap in
+    which anything was written back. `gap_counts`, `run_bytes`: histograms that decay.
     """
 
     volume: str = ""
@@ -181,6 +182,7 @@ class VolumeStatus:
     idle: bool | None = None
     wait_ns: int | None = None
     wait_learned: bool = False
+    disturbance_ns: int | None = None
     destage_bytes_per_s: float | None = None
     backing_depth_ios: int | None = None
     foreground: Mapping[Direction, Rates] | None = None

@@ -138,6 +138,13 @@ _ALL: Final = (
         lambda frame: frame.destage_in_flight_ios,
     ),
     Signal(
+        "disturbance",
+        SignalUnit.DURATION,
+        "How much longer requests took right after the last gap in which data was written back.",
+        "mean of the first requests to the backing device - mean of like ones otherwise",
+        lambda frame: frame.disturbance_ns,
+    ),
+    Signal(
         "idle",
         None,
         "Whether the volume has been idle for the learned wait.",

@@ -25,7 +25,7 @@ from ebbgate.units import NS_PER_S, format_ns
 _HOLE_SPANS: Final = 3
 """This many spans without a sample are a hole, in which nothing is known."""
 _NOT_KEPT: Final = "the history does not keep it"
-UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "state")
+UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "disturbance", "state")
 """Signals of rules that no sample has."""
 
 

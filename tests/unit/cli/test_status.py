@@ -206,6 +206,7 @@ def test_one_volume_is_shown_in_full(cli: Cli) -> None:
     assert "vda (2 GiB, rotational, mq-deadline)" in result.out
     assert "42% of 1 GiB in use" in result.out
     assert "read 120/s 1.2 MiB/s, write 0/s" in result.out
+    assert "returning requests waited 3 ms longer after the last one" in result.out
     assert "hit" in result.out
     assert "writeback_percent" in result.out
     assert "not measured: gaps (no probe yet)" in result.out

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
+from ebbgate.model.frame import Disturbance, Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction
 from ebbgate.policy.quantity import (
     EXAMPLES,
@@ -46,10 +46,12 @@ FULL: dict[str, Any] = {
     "dirty_room_bytes": 300,
     "time_to_full_s": 2.0,
     "time_to_clean_s": 3.0,
+    "disturbance": Disturbance(1, 1.0, 5_000_000),
     "state": "dirty",
     "regime": Regime.BURST,
 }
 EXPECTED = {
+    "disturbance": 5_000_000,
     "dirty_data": 400,
     "dirty_ratio": 0.4,
     "in_use_ratio": 0.6,

@@ -1231,6 +1231,8 @@ export interface components {
             dirty_floor_bytes: number | null;
             /** @description Dirty data as a share of the cache. Unit: 1. */
             dirty_ratio: number | null;
+            /** @description How much longer requests took right after the last gap in which data was written back. Unit: ns. */
+            disturbance_ns: number | null;
             /** @description The load of users by read and write. */
             foreground: {
                 [key: string]: components["schemas"]["Rates"];

@@ -5,6 +5,8 @@ import { bytes, nanoseconds, rate, ratio } from "../lib/format";
 import { defined } from "./dialog";
 import { h, text } from "./dom";
 import {
+  DISTURBANCE,
+  disturbanceLabel,
   forecast,
   GATE,
   gateLabel,
@@ -34,6 +36,7 @@ export const ALL_FIGURES: readonly Figure[] = [
   ["Reads", "", (v) => load(v, "read")],
   ["Writes", "", (v) => load(v, "write")],
   ["Idle wait", IDLE_WAIT, (v) => `${nanoseconds(v.wait_ns)}${v.wait_learned ? "" : " (default)"}`],
+  ["Returning requests", DISTURBANCE, disturbanceLabel],
   ["Cache in use", "", (v) => `${ratio(v.in_use_ratio)} of ${bytes(v.cache_bytes)}`],
 ];
 

@@ -17,6 +17,8 @@ export const GATE =
   "Kernel default: ebbgate does not limit it.";
 export const IDLE_WAIT =
   "How long there must be no request before write-back starts. Learned from the idle periods of this volume.";
+export const DISTURBANCE =
+  "How much longer requests took right after the last idle period in which data was written back, on average.";
 export const LOAD =
   "What users do now. Idle: no requests. Light: few. Burst: many at once. Stream: a long sequential run. " +
   "Reasons of decisions call it the regime.";
@@ -55,6 +57,11 @@ export function forecast(volume: Volume, name: "time_to_full_s" | "time_to_clean
 export function gateLabel(gate: Pick<Gate, "kind" | "rate_bytes_per_s">): string {
   const moving = (gate.kind === "paced" || gate.kind === "pulsed") && gate.rate_bytes_per_s > 0;
   return moving ? `${gate.kind} ${rate(gate.rate_bytes_per_s)}` : gateKindLabel(gate.kind);
+}
+
+/** `3 ms longer`. */
+export function disturbanceLabel(volume: Volume): string {
+  return volume.disturbance_ns === null ? UNKNOWN : `${nanoseconds(volume.disturbance_ns)} longer`;
 }
 
 export function policyLabel(volume: Volume): string {

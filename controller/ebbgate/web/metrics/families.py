@@ -94,6 +94,8 @@ FAMILIES: Final = (
            " flight; those under a millisecond may be missing.", "seconds"),
     Family("ebbgate_idle_wait_seconds", GAUGE, "Idle time after which write-back begins, learned"
            " from the gaps.", "seconds"),
+    Family("ebbgate_disturbance_seconds", GAUGE, "How much longer requests took right after the"
+           " last gap in which data was written back.", "seconds"),
     Family("ebbgate_dirty_data_bytes", GAUGE, "Data in the cache that is newer than the backing"
            " device.", "bytes"),
     Family("ebbgate_dirty_room_bytes", GAUGE, "Dirty data that still fits until the kernel stops"

@@ -49,6 +49,7 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
     for metric, key in _LEVELS.items():
         page.add(metric, volume, getattr(status, key))
     page.add_ns("ebbgate_idle_wait_seconds", volume, status.wait_ns)
+    page.add_ns("ebbgate_disturbance_seconds", volume, status.disturbance_ns)
     _add_states(page, volume, status)
     for knob, about_knob in sorted(status.knobs.items()):
         found = metric_value(knob, about_knob.value)

@@ -144,6 +144,10 @@ class Volume(Model):
     idle: bool | None = doc("Whether there is no load.")
     wait_ns: int = doc("How long the volume must be idle before a gap is used.", "ns")
     wait_learned: bool = doc("Whether that was learned from gaps; else it is the default.")
+    disturbance_ns: int | None = doc(
+        "How much longer requests took right after the last gap in which data was written back.",
+        "ns",
+    )
     destage_bytes_per_s: float | None = doc("Written back to the disk.", "B/s")
     backing_depth_ios: int | None = doc("Requests in flight at the backing device.", "requests")
     foreground: dict[str, Rates] | None = doc("The load of users by read and write.")
