@@ -26,6 +26,7 @@ from tests.lab.bcache_stack import BcacheStack
 from tests.lab.devices import GIB, MIB, Attachment, Device, Hdd, Ssd, as_sold
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
+from tests.lab.knobs import QUEUE_DEPTH
 from tests.lab.session import Session
 
 ARMS = ("off", "stock", "unpaced", "ebbgate")
@@ -200,7 +201,7 @@ def unpaced(stack: BcacheStack) -> Iterator[None]:
 @contextmanager
 def shallow_queue(stack: BcacheStack, depth: int) -> Iterator[None]:
     """Give the hard disk this queue depth, where it has one to set; 0: leave it alone."""
-    path = stack.knob_path("hdd:device/queue_depth")
+    path = stack.knob_path(QUEUE_DEPTH)
     before = stack.session.read_many([path])[path]
     if not depth or before is None:
         yield

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """kill9-random: the daemon is killed at random moments of a load with a gap every other second.
 
+In the lab it has a SATA disk, and a policy that gives it bfq and, in gaps, a shallow queue.
+
 Every other time the originals come back by `ebbgate restore`, else by the next daemon, which is
 then stopped. Each time the knobs are compared with the originals, the history is checked, and each
 decision that the daemon had logged a second or more before its death is looked for in it. A kill
@@ -21,12 +23,15 @@ from random import Random
 
 from tests.bench.context import Context, Scenario
 from tests.bench.faults import keep
+from tests.bench.gap_drain import QUEUE_DEPTHS, shallow_policy
 from tests.bench.kill_files import FileMachine
 from tests.bench.product import STATE_DIR, Product
 from tests.bench.report import Report
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
+from tests.lab.devices import Ssd, as_sold
 from tests.lab.guest import Guest
+from tests.lab.knobs import QUEUE_DEPTH
 from tests.lab.session import Process, Session
 
 FILES = "files"
@@ -62,7 +67,7 @@ def one(guest: Session, stack: BcacheStack, random: Random, *, restart: bool) ->
     product.start()
     # The moment is what is random; there is nothing to wait for.
     time.sleep(random.uniform(0.0, LONGEST_S))
-    touched = len(stack.changed_knobs())
+    changed = stack.changed_knobs()
     killed_ms = float(guest.check(["date", "+%s%3N"]))
     log = product.stop(signal.SIGKILL)
     found = {
@@ -75,7 +80,12 @@ def one(guest: Session, stack: BcacheStack, random: Random, *, restart: bool) ->
     else:
         product.cli("restore")
     left = set(stack.changed_knobs()) - {"writeback_rate"}
-    return {"touched": float(touched), "left": float(len(left)), **found}
+    return {
+        "touched": float(len(changed)),
+        "shallow": float(QUEUE_DEPTH in changed),
+        "left": float(len(left)),
+        **found,
+    }
 
 
 def lost(rows: Sequence[tuple[int]], log: str, killed_ms: float) -> int:
@@ -92,9 +102,11 @@ def lost(rows: Sequence[tuple[int]], log: str, killed_ms: float) -> int:
 def in_lab(context: Context, restarts: Sequence[bool]) -> Iterator[dict[str, float]]:
     """On one real volume under one load."""
     random = Random(context.seed)
-    with Guest() as guest, BcacheStack(guest) as stack, ExitStack() as exits:
+    devices = as_sold("hdd0"), Ssd("ssd0")
+    with Guest(devices) as guest, BcacheStack(guest) as stack, ExitStack() as exits:
         stack.expect_changed("writeback_rate")
         guest.run(["rm", "-rf", STATE_DIR])
+        exits.enter_context(shallow_policy(guest, QUEUE_DEPTHS["bfq"], "bfq"))
         keep(bursts(guest, stack.device), exits)
         for restart in restarts:
             yield one(guest, stack, random, restart=restart)
@@ -126,6 +138,9 @@ def run(context: Context) -> Report:
     ratios["tuned_share"] = sum(found["touched"] > 0 for found in every) / len(every)
     goals = {"left": "== 0", "damaged": "== 0", "lost": "== 0", "tuned_share": ">= 0.5"}
     goals["kills"] = f">= {KILLS[variant]}"
+    if variant != FILES:
+        ratios["shallow_share"] = sum(found["shallow"] for found in every) / len(every)
+        goals["shallow_share"] = ">= 0.1"
     return Report("kill9-random", runs, ratios, goals, NOTES if variant == FILES else ())
 
 

@@ -10,16 +10,19 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
-from tests.lab import dm_parts
+from tests.lab import dm_parts, knobs
 from tests.lab.dm_parts import MIB, Made
 from tests.lab.dm_status import CacheStatus, WritecacheStatus, cache_status, writecache_status
 from tests.lab.session import Session
 from tests.lab.stack import Stack
 
-_QUEUES = tuple(
-    f"{device}:queue/{name}"
-    for device in ("volume", "hdd", "ssd")
-    for name in ("scheduler", "max_sectors_kb", "read_ahead_kb")
+_QUEUES = (
+    knobs.QUEUE_DEPTH,
+    *(
+        f"{device}:queue/{name}"
+        for device in ("volume", "hdd", "ssd")
+        for name in ("scheduler", "max_sectors_kb", "read_ahead_kb")
+    ),
 )
 
 

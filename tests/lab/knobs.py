@@ -50,7 +50,10 @@ QUEUES = tuple(
     for name in ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "rotational")
 )
 
-WATCHED = (*_IN_CATALOG, *_OTHERS, *QUEUES)
+QUEUE_DEPTH = "hdd:device/queue_depth"
+"""A virtio disk has none."""
+
+WATCHED = (*_IN_CATALOG, *_OTHERS, *QUEUES, QUEUE_DEPTH)
 
 _UNITS = "kMGTPE"
 
