@@ -122,9 +122,11 @@ class TrackBuffer:
     def reached_bytes(self, now_ns: int, scale: float) -> int:
         """First byte that has not passed yet."""
         full_ns = transfer_ns(self.limit_bytes - self.from_bytes) * scale
-        if now_ns - self.since_ns >= full_ns:
+        # Another thread's request may have moved the head since this one arrived.
+        passed_ns = max(0, now_ns - self.since_ns)
+        if passed_ns >= full_ns:
             return self.limit_bytes
-        share = max(0, now_ns - self.since_ns) / full_ns
+        share = passed_ns / full_ns
         return self.from_bytes + int((self.limit_bytes - self.from_bytes) * share)
 
 

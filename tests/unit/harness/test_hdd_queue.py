@@ -354,6 +354,16 @@ def test_reading_ahead_ends_when_the_head_is_needed_elsewhere() -> None:
     assert disk.read(SIZE // 2 + 96 * 1024) not in disk.answers
 
 
+def test_a_read_that_arrived_before_the_head_moved_on_finds_what_had_passed() -> None:
+    disk = Simulated(BUFFER)
+    disk.read(SIZE // 2)
+    disk.read(0)
+    disk.step()
+    disk.queue.start(disk.now_ns)
+    late = Request(Kind.READ, disk.now_ns - 1, SIZE // 2 + BLOCK, BLOCK)
+    assert disk.submit(late) not in disk.answers
+
+
 def test_a_write_to_the_track_empties_its_buffer() -> None:
     disk = Simulated(HddFeatures(write_cache_bytes=MIB, track_buffer_bytes=MIB))
     disk.wait(disk.read(SIZE // 2))
