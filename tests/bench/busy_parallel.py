@@ -49,6 +49,8 @@ def job(device: str) -> fio.Job:
         "runtime": RUNTIME_S,
         "thinktime": f"{PAUSE_S}s",
         "thinktime_blocks": READS_BETWEEN_PAUSES,
+        # Completions come several at a time, and fio pauses only at exactly this number.
+        "thinktime_blocks_type": "issue",
     }
     return fio.Job(device, "randread", "4k", options=options)
 
