@@ -27,12 +27,12 @@ BINDIR := $(PREFIX)/bin
 SBINDIR := $(PREFIX)/sbin
 LIBDIR := $(PREFIX)/lib/ebbgate
 SCRIPTDIR := $(LIBDIR)/lvm-scripts
-UNITDIR := $(PREFIX)/lib/systemd/system
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/stack-status
 UNITS := ebbgated.service ebbgate-restore.service ebbgate-web.service
 SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
 MANDIR := $(PREFIX)/share/man
-MAN_PAGES := ebbgate.8 ebbgated.8 ebbgate-web.8 ebbgate-policy.5 ebbgate-signals.7
+MAN_PAGES := ebbgate.8 ebbgated.8 ebbgate-probe.8 ebbgate-web.8 ebbgate-policy.5 ebbgate-signals.7
 man_page = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(1)
 BASH_COMPLETION := $(PREFIX)/share/bash-completion/completions/ebbgate
 ZSH_COMPLETION ?= $(PREFIX)/share/zsh/site-functions/_ebbgate
@@ -44,6 +44,10 @@ INSTALLED = $(BINDIR)/ebbgate $(addprefix $(SBINDIR)/,ebbgated ebbgate-probe ebb
 	$(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
 STATEDIR := /var/lib/ebbgate
 UI := $(BUILD)/webui
+
+# Packages set these: empty, their own tools compile the modules; yes, the group is always there.
+COMPILE ?= yes
+GROUP_CONF ?=
 
 # Arguments of bench and demo.
 S ?=
@@ -80,6 +84,8 @@ all: probe ## build everything
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | \
 		awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
+
+include packaging/packages.mk
 
 # ---- what a fresh machine needs ------------------------------------------------------------------
 .PHONY: deps venv lock
@@ -248,7 +254,7 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
 	cd controller && find ebbgate -name '*.py' \
 		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;
-	env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR)
+	$(if $(COMPILE),env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR))
 	install -m 755 $(PROBE) $(DESTDIR)$(SBINDIR)/ebbgate-probe
 	install -d $(DESTDIR)$(LIBDIR)/policies
 	install -m 644 policies/*.yaml policies/schema.json policies/README.md $(DESTDIR)$(LIBDIR)/policies
@@ -269,6 +275,7 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	install -D -m 644 $(BUILD)/completion/ebbgate $(DESTDIR)$(BASH_COMPLETION)
 	install -D -m 644 $(BUILD)/completion/_ebbgate $(DESTDIR)$(ZSH_COMPLETION)
 	install -D -m 644 $(BUILD)/completion/ebbgate.fish $(DESTDIR)$(FISH_COMPLETION)
+	$(if $(GROUP_CONF),$(group_conf))
 	@if [[ -z '$(DESTDIR)' ]]; then $(MAKE) --no-print-directory install-group; fi
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; fi
 	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated ebbgate-web"
@@ -281,12 +288,14 @@ install-group:
 	elif command -v useradd > /dev/null && ! getent passwd ebbgate > /dev/null; then \
 		useradd --system --user-group --home-dir / --shell /usr/sbin/nologin ebbgate; fi
 	if getent group ebbgate > /dev/null; then \
-		for unit in ebbgated ebbgate-restore; do \
-			install -D -m 644 packaging/systemd/group.conf $(UNITDIR)/$$unit.service.d/group.conf; done; \
+		$(group_conf); \
 		install -d -m 2750 -g ebbgate $(STATEDIR); \
 		find $(STATEDIR) -maxdepth 1 -name 'history.db*' -type f -exec chgrp ebbgate {} +; \
 		$(BINDIR)/ebbgate web-token > /dev/null 2>&1 || $(BINDIR)/ebbgate web-token --new > /dev/null; \
 	else echo "no group ebbgate: ebbgate-web cannot run here"; fi
+
+group_conf = for unit in ebbgated ebbgate-restore; do \
+	install -D -m 644 packaging/systemd/group.conf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; done
 
 # Isolated (-I): a root program must not import from the folder it happens to be started in.
 launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: GPL-2.0-only' \

@@ -28,6 +28,7 @@ REPO: Final = Path(__file__).resolve().parents[2]
 _PAGES: Final = {
     "ebbgate": (8, "observe and tune the kernel's block caches"),
     "ebbgated": (8, "daemon that tunes bcache and dm-cache"),
+    "ebbgate-probe": (8, "measures block devices with eBPF, for ebbgated"),
     "ebbgate-web": (8, "dashboard of ebbgate in a browser"),
     "ebbgate-policy": (5, "policies of ebbgate"),
     "ebbgate-signals": (7, "signals of rules in ebbgate policies"),
@@ -51,6 +52,7 @@ def pages() -> Iterator[Page]:
     reference = (REPO / "packaging" / "README.md").read_text()
     yield _command_line()
     yield _daemon(reference)
+    yield _probe((REPO / "bpf" / "options.c").read_text())
     yield _web(reference)
     yield _policy(policies)
     yield _signals(policies)
@@ -143,6 +145,21 @@ def _daemon(reference: str) -> Page:
     for title in ("Settings", "Supported kernels", "Exit codes"):
         page.heading(title)
         markdown.write(page, markdown.section(reference, title))
+    return _end(page)
+
+
+def _probe(source: str) -> Page:
+    """Write what `--help` prints, from the C string of it."""
+    found = re.search(r"static const char usage\[\] =\n(.*?);\n", source, re.S)
+    assert found is not None
+    pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', found[1])
+    usage = "".join(pieces).replace("\\n", "\n").replace('\\"', '"')
+    synopsis, _, rest = usage.removeprefix("usage: ").partition("\n\n")
+    page = _page("ebbgate-probe")
+    page.heading("Synopsis")
+    page.verbatim(line.removeprefix("       ") for line in synopsis.splitlines())
+    page.heading("Description")
+    page.verbatim(rest.splitlines())
     return _end(page)
 
 

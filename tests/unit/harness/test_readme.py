@@ -19,6 +19,7 @@ from tests.bench.table import markdown
 REPO = Path(__file__).resolve().parents[3]
 README = (REPO / "README.md").read_text()
 REFERENCE = (REPO / "packaging" / "README.md").read_text()
+MAKEFILES = "\n".join((REPO / name).read_text() for name in ("Makefile", "packaging/packages.mk"))
 LINES_MAX = 250
 
 
@@ -65,7 +66,7 @@ def test_every_setting_is_documented(key: str) -> None:
 
 @pytest.mark.parametrize("target", re.findall(r"\bmake ([a-z-]+)", README))
 def test_every_make_target_that_is_named_exists(target: str) -> None:
-    assert re.search(rf"^{target}:", (REPO / "Makefile").read_text(), re.M)
+    assert re.search(rf"^{target}:", MAKEFILES, re.M)
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)\)", README))

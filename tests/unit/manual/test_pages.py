@@ -57,6 +57,12 @@ def test_each_option_of_the_services_is_in_their_manual(parser: ArgumentParser) 
     assert [option for option in options if option not in page] == []
 
 
+def test_the_manual_of_the_probe_is_its_help() -> None:
+    page = PAGES["ebbgate-probe.8"]
+    for text in ("[--check] [--version] [--help]", "untrack NAME", "69 kernel without BTF"):
+        assert text in page
+
+
 @pytest.mark.parametrize("name", set(tables()) - {"signals", "units"})
 def test_each_policy_key_is_in_the_manual(name: str) -> None:
     keys = re.findall(r"^\| `([^`]+)`", tables()[name], re.M)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Packages for Debian and for systems with rpm; included by the Makefile. Both are built from one tree
+# of sources, which has the built dashboard, and both install what `make install` does.
+
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' controller/ebbgate/__init__.py)
+VERSION_DAY := $(shell sed -n 's/^\#\# $(VERSION) (\([0-9-]*\))$$/\1/p' CHANGELOG.md) UTC
+PACKAGES := $(BUILD)/packages
+SOURCE_TREE := $(PACKAGES)/ebbgate-$(VERSION)
+# What a build of packages must not take from this make.
+CLEAN_ENV := env -u MAKEFLAGS -u MAKELEVEL -u PYTHONPATH -u PYTHONPYCACHEPREFIX
+
+.PHONY: source-tree deb rpm test-package
+source-tree: webui
+	rm -rf $(SOURCE_TREE)
+	umask 022; mkdir -p $(SOURCE_TREE)/webui/dist; cp -r packaging/debian $(SOURCE_TREE)/debian
+	$(SOURCES) -z | xargs -0 ls -d 2> /dev/null | tar -cf - --mode=u=rwX,go=rX -T - | tar -xf - -C $(SOURCE_TREE)
+	install -m 644 $(UI)/* $(SOURCE_TREE)/webui/dist
+	packaging/debian-changelog $(VERSION) '$(VERSION_DAY)' > $(SOURCE_TREE)/debian/changelog
+	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(INSTALLED)|' $(SOURCE_TREE)/debian/ebbgate.preinst
+	find $(SOURCE_TREE) -exec touch --no-dereference --date='$(VERSION_DAY)' {} +
+
+deb: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## Debian packages and their source (build/packages)
+	cd $(SOURCE_TREE) && $(CLEAN_ENV) dpkg-buildpackage --no-sign --build=full
+	@ls -1 $(PACKAGES)/*.deb
