@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench import gap_drain
-from tests.bench.product import POLICIES, Product
+from tests.bench.product import POLICIES, PYTHON, Product, stage_in_guest
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
@@ -40,6 +40,12 @@ pipe = sys.stdin.buffer
 print(sum(any(block) for block in iter(lambda: pipe.read(4096), b"")))"""
 
 
+_ASK = """
+import sys
+from pathlib import Path
+from ebbgate.kernel.disk_power import ask
+found = ask(Path("/dev") / sys.argv[1])
+print(found.state, found.why, sep="\\n")"""
 _ATTACHMENTS = [Attachment.AHCI, pytest.param(Attachment.SCSI, marks=pytest.mark.full)]
 
 
@@ -184,6 +190,21 @@ def test_a_volume_on_it_is_made_drained_and_left_clean(
         stack.drain()
         assert stack.dirty_bytes() == 0
         assert (control.counters - before).write_bytes > 0
+
+
+def test_the_power_state_is_asked_for_without_a_request_to_the_platter(
+    sold_guest: Session, control: HddControl
+) -> None:
+    disk, site = sold_guest.device("hdd0"), stage_in_guest(sold_guest)
+    requests = sysfs(sold_guest, "stat")
+    before, counted = control.counters, sold_guest.read(requests)
+    found = sold_guest.run([PYTHON, "-c", _ASK, disk], env={"PYTHONPATH": str(site)})
+    state, why = found.check().stdout.splitlines()
+    # Of QEMU's disks only those of AHCI take ATA commands; their platters never stop.
+    ahci = sold_guest.read(sysfs(sold_guest, "device/vendor")).strip() == "ATA"
+    assert (state, bool(why)) == (("active", False) if ahci else ("unknown", True))
+    assert control.counters == before
+    assert sold_guest.read(requests) == counted
 
 
 def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(

@@ -134,6 +134,12 @@ def device(found: Device) -> str:
     return f"{found.name} ({', '.join(words)})"
 
 
+def disk_state(status: VolumeStatus) -> str:
+    """`standby`, or `unknown` and why."""
+    why = f" ({status.backing_state_why})" if status.backing_state_why else ""
+    return f"{status.backing_state}{why}"
+
+
 def caches(volume: Volume) -> str:
     """`vdb (1 GiB, ...)`: the cache devices of a volume, or `none`."""
     return ", ".join(map(device, volume.caches)) or "none"

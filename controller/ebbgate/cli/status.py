@@ -140,6 +140,7 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
     wait = f"{format.span(status.wait_ns)} without user I/O"
     return [
         *facts,
+        ("disk state", format.disk_state(status)),
         ("full in", format.seconds(status.time_to_full_s)),
         ("clean in", format.seconds(status.time_to_clean_s)),
         ("user I/O", format.load(status.foreground)),

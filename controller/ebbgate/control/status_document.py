@@ -97,6 +97,8 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         disturbance_ns=frame.disturbance_ns,
         destage_bytes_per_s=frame.destage_bytes_per_s,
         backing_depth_ios=frame.backing_depth_ios,
+        backing_state=frame.backing_power.state,
+        backing_state_why=frame.backing_power.why,
         foreground=frame.foreground,
         paths=_paths(frame),
         bypass_bytes=frame.bypass_bytes,

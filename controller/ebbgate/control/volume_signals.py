@@ -10,6 +10,7 @@ from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Frame
+from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import kernel_sleep
@@ -22,7 +23,8 @@ from ebbgate.signals.totals import Changes, Totals
 class VolumeSignals:
     """What was measured of one volume. `since_unix_ns`: when the daemon began to follow it.
 
-    `last_seen`: the last look at sysfs. `lost`: what the probe had to drop.
+    `last_seen`: the last look at sysfs. `lost`: what the probe had to drop. `power`: whether the
+    disks below turn.
     """
 
     writer: KnobWriter
@@ -30,6 +32,7 @@ class VolumeSignals:
     since_unix_ns: int
     last_seen: VolumeState | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
+    power: DiskPower = NOT_ASKED
     _frames: FrameState = field(default_factory=FrameState)
     _kernel_sleep: KernelSleep | None = None
 
@@ -52,7 +55,8 @@ class VolumeSignals:
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs."""
         foreign = frozenset(self.writer.manual | self.writer.pinned)
-        return build(self._frames, seen, self.writer.volume.name, self.now_ns(), foreign)
+        name, now_ns = self.writer.volume.name, self.now_ns()
+        return build(self._frames, seen, name, now_ns, foreign, self.power)
 
     def table_reloaded(self, seen: VolumeState) -> bool:
         """Whether the table was loaded again since the last look; it resets the knobs.

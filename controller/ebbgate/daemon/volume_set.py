@@ -18,11 +18,13 @@ from ebbgate.background import BackgroundWorker, PatientTasks
 from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.override_registry import OverrideRegistry
+from ebbgate.daemon.power_watch import PowerWatch
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import BLOCK, Sysfs
 from ebbgate.model.status import DAEMON
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy_files.active import ActivePolicies
+from ebbgate.probes.disk_power import DiskPowerReader
 from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.topology import device_generation, discover
 from ebbgate.probes.volume_state import read_state
@@ -130,6 +132,7 @@ class _Followed:
 
     loop: VolumeLoop
     reader: VolumeReader
+    power: PowerWatch
     generation: tuple[int | None, ...]
     seen: VolumeState | None = None
     owned: frozenset[str] = frozenset()
@@ -205,6 +208,7 @@ class VolumeSet:
         if previous is not None and seen.state != previous.state:
             self.rediscover()
         followed.seen = seen
+        loop.signals.power = followed.power.look(now_ns)
         await asyncio.sleep(0)
         if self._followed.get(name) is not followed:
             return
@@ -265,7 +269,8 @@ class VolumeSet:
         )
         self.loops[volume.name] = loop
         generation = device_generation(self.sysfs, volume)
-        self._followed[volume.name] = _Followed(loop, VolumeReader(writer), generation)
+        power = PowerWatch(volume.name, DiskPowerReader(self.sysfs, volume.disks))
+        self._followed[volume.name] = _Followed(loop, VolumeReader(writer), power, generation)
         self.follower.added(volume)
         self.overrides.adopt(volume.name)
         text = "%s: %s over %s, mode %s, policy %s"
@@ -286,7 +291,9 @@ class VolumeSet:
     async def _drop(self, name: str) -> None:
         """Restore what is left of a volume that is gone, detached or put together anew."""
         loop = self.loops.pop(name)
-        self._followed.pop(name).reader.end()
+        followed = self._followed.pop(name)
+        followed.reader.end()
+        followed.power.end()
         _LOG.info("%s: gone or changed; no longer followed", name)
         self._command(f"untrack {name}")
         loop.overrides.abandon("the volume is gone")

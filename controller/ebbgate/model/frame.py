@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Direction, Histogram
 
 
@@ -68,6 +69,7 @@ class Frame:
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
     - `disturbance`: of the last gap that wrote back and could be judged.
     - `promotions`: of dm-cache, since its table was loaded.
+    - `backing_power`: whether the disks below turn; asked for every 30 s at most.
     - `foreign_knobs`: knobs that only a person writes: manual, or set through ebbgate.
     - `missing`: signal -> why it is unknown.
     """
@@ -99,6 +101,7 @@ class Frame:
     time_to_clean_s: float | None = None
     disturbance: Disturbance | None = None
     promotions: int | None = None
+    backing_power: DiskPower = NOT_ASKED
     cache_mode: str | None = None
     state: str | None = None
     regime: Regime = Regime.UNKNOWN

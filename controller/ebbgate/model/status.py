@@ -13,6 +13,7 @@ from typing import Final
 
 from ebbgate.model.decision import Condition, GateKind
 from ebbgate.model.frame import Rates, Regime
+from ebbgate.model.power import PowerState
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind, Mode
 from ebbgate.units import NS_PER_S
@@ -155,6 +156,7 @@ class VolumeStatus:
     sentence. `dirty_floor_bytes`: with less dirty data no gap is used. `paths`, `bypass_bytes`: of
     the last second. `disturbance_ns`: how much longer requests took right after the last gap in
     which anything was written back. `gap_counts`, `run_bytes`: histograms that decay.
+    `backing_state_why`: why it is unknown, or empty.
     """
 
     volume: str = ""
@@ -185,6 +187,8 @@ class VolumeStatus:
     disturbance_ns: int | None = None
     destage_bytes_per_s: float | None = None
     backing_depth_ios: int | None = None
+    backing_state: PowerState = PowerState.UNKNOWN
+    backing_state_why: str = ""
     foreground: Mapping[Direction, Rates] | None = None
     paths: tuple[PathStatus, ...] = ()
     bypass_bytes: Mapping[str, int] = field(default_factory=dict)

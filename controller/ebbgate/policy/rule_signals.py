@@ -2,7 +2,8 @@
 """The signals of rules: name, unit, range, formula. Pure.
 
 The table behind the language's checker, schema and reference. An unknown signal is None, never
-zero; a forecast of what will not happen at the present rates is infinite.
+zero (only `backing_state` has a word for it, since policies are written for disks that do not
+report it, too); a forecast of what will not happen at the present rates is infinite.
 """
 
 from __future__ import annotations
@@ -237,6 +238,16 @@ _ALL: Final = (
         "How busy users keep the backing device (upper bound).",
         "sum of users' latencies there / window, at most 100 %",
         lambda frame: frame.backing_busy_foreground_ratio,
+    ),
+    Signal(
+        "backing_state",
+        None,
+        "Whether the disks below the backing device turn; read at most every 30 s, without waking"
+        " them.",
+        "of several disks the most awake one; standby: does not turn; unknown: not SCSI, SAS or"
+        " SATA, or not reported (`ebbgate status` says why)",
+        lambda frame: str(frame.backing_power.state),
+        ("unknown", "active", "idle", "standby"),
     ),
 )
 SIGNALS: Final[Mapping[str, Signal]] = {signal.name: signal for signal in _ALL}

@@ -9,6 +9,7 @@ from typing import Final, TypedDict
 
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Disturbance, Frame, PathLatency, Rates, Regime
+from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Direction, Histogram, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import disturbance
@@ -157,6 +158,7 @@ def build(
     volume: str,
     now_ns: int,
     foreign_knobs: frozenset[str] = frozenset(),
+    power: DiskPower = NOT_ASKED,
 ) -> Frame:
     """Return the frame at `now_ns`; a missing or stale signal is None and in `missing`."""
     missing: dict[str, str] = {}
@@ -173,7 +175,7 @@ def build(
         found |= _forecasts(found, state, missing, mapped=seen.dm is not None)
         found |= _disturbance(state, missing)
     # Built in one go: each copy of a class with this many fields costs as much as all the rest.
-    return Frame(**found, foreign_knobs=foreign_knobs, missing=missing)
+    return Frame(**found, foreign_knobs=foreign_knobs, missing=missing, backing_power=power)
 
 
 def _restarted(last: Tick, tick: Tick) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ebbgate.model.frame import Disturbance, Frame, PathLatency, Rates, Regime
+from ebbgate.model.power import DiskPower, PowerState
 from ebbgate.model.records import Direction
 from ebbgate.policy.quantity import (
     EXAMPLES,
@@ -49,6 +50,7 @@ FULL: dict[str, Any] = {
     "disturbance": Disturbance(1, 1.0, 5_000_000),
     "state": "dirty",
     "regime": Regime.BURST,
+    "backing_power": DiskPower(PowerState.STANDBY),
 }
 EXPECTED = {
     "disturbance": 5_000_000,
@@ -77,6 +79,7 @@ EXPECTED = {
     "hit_ratio": 0.75,
     "backing_queue": 4,
     "backing_busy": 0.5,
+    "backing_state": "standby",
 }
 
 
@@ -87,7 +90,7 @@ def test_each_signal_is_read_off_the_frame() -> None:
 
 @pytest.mark.parametrize("name", SIGNALS)
 def test_every_signal_of_an_empty_frame_is_unknown_and_not_zero(name: str) -> None:
-    assert SIGNALS[name].of(frame()) is None
+    assert SIGNALS[name].of(frame()) == ("unknown" if name == "backing_state" else None)
 
 
 def test_a_forecast_of_what_will_not_happen_is_never_and_not_unknown() -> None:

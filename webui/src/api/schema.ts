@@ -1211,6 +1211,10 @@ export interface components {
             at_unix_s: number;
             /** @description Requests in flight at the backing device. Unit: requests. */
             backing_depth_ios: number | null;
+            /** @description Whether its disks turn: active, idle, standby or unknown. Of several, the most awake one. */
+            backing_state: string;
+            /** @description Why `backing_state` is unknown; empty if it is known. */
+            backing_state_why: string;
             /** @description Bytes past the cache in the last second, by reason. Unit: B. */
             bypass_bytes: {
                 [key: string]: number;

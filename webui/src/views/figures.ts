@@ -11,6 +11,7 @@ import {
   GATE,
   gateLabel,
   HIT_RATIO,
+  DISK_STATE,
   IDLE_WAIT,
   load,
   LOAD,
@@ -37,6 +38,7 @@ export const ALL_FIGURES: readonly Figure[] = [
   ["Writes", "", (v) => load(v, "write")],
   ["Idle wait", IDLE_WAIT, (v) => `${nanoseconds(v.wait_ns)}${v.wait_learned ? "" : " (default)"}`],
   ["Returning requests", DISTURBANCE, disturbanceLabel],
+  ["Disk state", DISK_STATE, (v) => v.backing_state_why || v.backing_state],
   ["Cache in use", "", (v) => `${ratio(v.in_use_ratio)} of ${bytes(v.cache_bytes)}`],
 ];
 

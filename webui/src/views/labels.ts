@@ -19,6 +19,9 @@ export const IDLE_WAIT =
   "How long there must be no request before write-back starts. Learned from the idle periods of this volume.";
 export const DISTURBANCE =
   "How much longer requests took right after the last idle period in which data was written back, on average.";
+export const DISK_STATE =
+  "Whether the disks of the backing device turn: active, idle or standby (asleep). Asked for at most every 30 s, " +
+  "without waking them.";
 export const LOAD =
   "What users do now. Idle: no requests. Light: few. Burst: many at once. Stream: a long sequential run. " +
   "Reasons of decisions call it the regime.";

@@ -150,6 +150,10 @@ class Volume(Model):
     )
     destage_bytes_per_s: float | None = doc("Written back to the disk.", "B/s")
     backing_depth_ios: int | None = doc("Requests in flight at the backing device.", "requests")
+    backing_state: str = doc(
+        "Whether its disks turn: active, idle, standby or unknown. Of several, the most awake one."
+    )
+    backing_state_why: str = doc("Why `backing_state` is unknown; empty if it is known.")
     foreground: dict[str, Rates] | None = doc("The load of users by read and write.")
     paths: list[PathFigures] = doc("Latency by the path that requests took.")
     bypass_bytes: dict[str, int] = doc("Bytes past the cache in the last second, by reason.", "B")
