@@ -164,6 +164,20 @@ def fake_bcache(root: Path) -> FakeSysfs:
     return fake
 
 
+def two_on_a_disk(root: Path) -> FakeSysfs:
+    """bcache0 and bcache1 from two partitions of the hard disk sda, each with an SSD."""
+    fake = FakeSysfs(root)
+    fake.disk("sda", "8:0", scheduler="mq-deadline [bfq] none")
+    for number, ssd in enumerate(("sdb", "sdc")):
+        part, devno = f"sda{number + 1}", number + 1
+        fake.partition("sda", part, f"8:{devno}")
+        fake.disk(ssd, f"8:{16 * devno}", rotational=False)
+        uuid = SET_UUID.replace("5", str(devno))
+        name = f"bcache{number}"
+        fake.bcache(name, backing=part, cache=ssd, devno=f"252:{number}", set_uuid=uuid)
+    return fake
+
+
 def failing(number: int) -> Callable[[], None]:
     """Return a hook of `WatchedSysfs` that raises this error of the kernel."""
 

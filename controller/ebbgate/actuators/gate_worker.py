@@ -206,11 +206,14 @@ def drive(
 def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
     """Return the writes that bring the disks' queues to the gate's depth: of all disks or none.
 
+    Disks that another volume uses, too, keep their depth: its users may work in this gap.
+
     A queue is never made deeper than it was. Only an open gate begins it: a close is urgent, and
     journalling an original takes long.
     """
     foreign = writer.manual | writer.pinned
-    depth_ios = gate.queue_depth if foreign.isdisjoint(writer.plan.queues) else 0
+    alone = foreign.isdisjoint(writer.plan.queues) and not writer.disk_users.volumes
+    depth_ios = gate.queue_depth if alone else 0
     steps = []
     for knob in writer.plan.queues:
         owned = writer.owned.get(knob)

@@ -22,7 +22,7 @@ from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_va
 from ebbgate.knobs.knob import Knob, ResetCause, parse_value
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import NOT_WRITTEN, RESTORE, Action, JournalEntry, Outcome, OutcomeKind
-from ebbgate.model.volume import Volume
+from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
 from ebbgate.probes.dm_status import table_threshold_sectors
 from ebbgate.units import NS_PER_S
 
@@ -47,7 +47,8 @@ class KnobWriter:
 
     `manual`: knobs that somebody else wrote while they were owned; left alone until released.
     `pinned`: knobs that have the value that a person asked for; no strategy writes them.
-    `lacking`: knobs that this kernel does not have. `current_write`: the knob that is being
+    `lacking`: knobs that this kernel does not have. `disk_users`: what else is on the disks below
+    the volume. `current_write`: the knob that is being
     written, and since when; `reading_since_ns`: since when the volume is being read.
     """
 
@@ -61,6 +62,7 @@ class KnobWriter:
     manual: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
+    disk_users: DiskUsers = NO_USERS
     interrupt: Event = field(default_factory=Event)
     current_write: tuple[str, int] | None = None
     reading_since_ns: int | None = None

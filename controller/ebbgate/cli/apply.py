@@ -11,7 +11,7 @@ import click
 
 from ebbgate.cli.context import Context, Document, emit, print_note, with_context
 from ebbgate.cli.daemon_status import look, need_daemon
-from ebbgate.cli.doctor import facts_of
+from ebbgate.cli.doctor import device_users, facts_of
 from ebbgate.cli.intents import ask
 from ebbgate.cli.snapshot import view_volume
 from ebbgate.doctor.advice import advise
@@ -29,7 +29,7 @@ from ebbgate.errors import UsageError
 from ebbgate.kernel.run import run
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Volume
-from ebbgate.probes.topology import discover, find
+from ebbgate.probes.topology import find
 from ebbgate.text import clean_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)
     view = view_volume(context, look(context), found)
-    advised = advise(facts_of(context, view, discover(context.sysfs)))
+    advised = advise(facts_of(context, view, device_users(context)))
     wanted = advice_by_id(advised, advice_id(advice), found)
     change = change_of(wanted, found, view.status.mode)
     if change.knobs:

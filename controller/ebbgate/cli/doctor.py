@@ -21,6 +21,7 @@ from ebbgate.doctor.model import Advice, Facts
 from ebbgate.errors import PermissionDenied
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume
+from ebbgate.probes.disk_users import DeviceUsers, devices_in_use
 from ebbgate.probes.topology import discover, find
 
 if TYPE_CHECKING:
@@ -66,16 +67,21 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
     emit(context, document, show)
 
 
-def facts_of(context: Context, view: VolumeView, volumes: Iterable[Volume]) -> Facts:
-    """Return everything that the advice on a volume is based on; `volumes`: of this machine."""
+def device_users(context: Context) -> DeviceUsers:
+    """Return what uses the devices of this machine."""
+    return DeviceUsers(discover(context.sysfs), devices_in_use(context.proc))
+
+
+def facts_of(context: Context, view: VolumeView, users: DeviceUsers) -> Facts:
+    """Return everything that the advice on a volume is based on."""
     status = view.status if view.live else VolumeStatus()
-    return report.facts(context.sysfs, view.volume, view.state, view.status.knobs, status, volumes)
+    return report.facts(context.sysfs, view.volume, view.state, view.status.knobs, status, users)
 
 
 def _volumes(context: Context, link: Link, volumes: Iterable[Volume]) -> list[dict[str, Any]]:
-    known = discover(context.sysfs)
+    users = device_users(context)
     views = [view_volume(context, link, each) for each in volumes]
-    advice = without_repeats([advise(facts_of(context, view, known)) for view in views])
+    advice = without_repeats([advise(facts_of(context, view, users)) for view in views])
     return [_volume(context, view, each) for view, each in zip(views, advice, strict=True)]
 
 

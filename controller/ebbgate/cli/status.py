@@ -13,6 +13,7 @@ from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.doctor.remedy import device_mapper_text
+from ebbgate.model.decision import DISK_QUEUE
 from ebbgate.model.dm import CacheStatus, WritecacheStatus
 from ebbgate.model.frame import Regime
 from ebbgate.model.status import DaemonStatus, PolicyFilesStatus, VolumeStatus
@@ -146,7 +147,15 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
         ("user I/O", format.load(status.foreground)),
         ("write-back", f"{format.gate(status.gate)}, starts after {wait}"),
         *_disturbance(status),
+        *_queue(status),
     ]
+
+
+def _queue(status: VolumeStatus) -> list[tuple[str, str]]:
+    """Describe the disks' queues where the policy makes them short in gaps."""
+    conditions = (each for proposal in status.proposals for each in proposal.conditions)
+    queues = (each.measured for each in conditions if each.signal == DISK_QUEUE)
+    return [("queue of the disks", each) for each in queues if each]
 
 
 def _disturbance(status: VolumeStatus) -> list[tuple[str, str]]:

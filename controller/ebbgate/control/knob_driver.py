@@ -266,6 +266,12 @@ class KnobDriver:
         """Restore the knobs of the gate that ebbgate still owns."""
         self.worker.submit("manual", lambda writer: writer.release(writer.plan.knobs[::-1], reason))
 
+    def release_queues(self, why: str) -> None:
+        """Restore the depths of the disks, except those that a person has set."""
+        reason = Reason(RESTORE, why)
+        knobs = [each for each in self.writer.plan.queues if each not in self.writer.pinned]
+        self.submit("queues", lambda writer: writer.release(knobs, reason))
+
     def _found(self, knob: str, value: str) -> Outcome:
         """Return the record of a value that somebody else wrote."""
         action = Action(self.writer.volume.name, knob, None, value, *FOUND)

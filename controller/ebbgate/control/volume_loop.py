@@ -24,7 +24,7 @@ from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked
-from ebbgate.model.volume import Mode, Volume, VolumeState
+from ebbgate.model.volume import DiskUsers, Mode, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
 from ebbgate.policy.other_knobs import GATE_MANUAL, RELEASE_FAILED, other_knobs
@@ -167,6 +167,12 @@ class VolumeLoop:
         _LOG.info("%s: policy %s %s", self.volume.title, policy.name, policy.overlay)
         self.policy = policy
         self.last_key = ()
+
+    def set_disk_users(self, users: DiskUsers) -> None:
+        """Tell what else is on the disks; disks that become shared get their depth back."""
+        before, self.writer.disk_users = self.writer.disk_users, users
+        if users.volumes and not before.volumes:
+            self.driver.release_queues(f"also used by {', '.join(users.volumes)}")
 
     def set_overrides(self, active: Iterable[ActiveOverride]) -> None:
         """Put these overrides in force in place of the former ones."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
-from ebbgate.model.frame import Frame
+from ebbgate.model.frame import DaemonFacts, Frame
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Tick, Tracked
 from ebbgate.model.volume import VolumeState
@@ -55,8 +55,8 @@ class VolumeSignals:
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs."""
         foreign = frozenset(self.writer.manual | self.writer.pinned)
-        name, now_ns = self.writer.volume.name, self.now_ns()
-        return build(self._frames, seen, name, now_ns, foreign, self.power)
+        facts = DaemonFacts(foreign, self.writer.disk_users, self.power)
+        return build(self._frames, seen, self.writer.volume.name, self.now_ns(), facts)
 
     def table_reloaded(self, seen: VolumeState) -> bool:
         """Whether the table was loaded again since the last look; it resets the knobs.

@@ -21,10 +21,13 @@ from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.power_watch import PowerWatch
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import BLOCK, Sysfs
+from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.status import DAEMON
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.volume import NO_USERS, DiskUsers, Volume, VolumeState
 from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.probes.disk_power import DiskPowerReader
+from ebbgate.probes.disk_users import PROC, DeviceUsers, devices_in_use, disk_users
 from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.topology import device_generation, discover
 from ebbgate.probes.volume_state import read_state
@@ -243,7 +246,7 @@ class VolumeSet:
     async def discover(self) -> None:
         """Follow the volumes that have come, and no more those that are gone or changed."""
         submit = self._discoverer.submit
-        volumes = await asyncio.wrap_future(submit(lambda: discover(self.sysfs)))
+        volumes, users = await asyncio.wrap_future(submit(self._find))
         found = {volume.name: volume for volume in volumes}
         self._log_device_mapper(await asyncio.wrap_future(submit(self.sysfs.dm.blocked)))
         for name, loop in list(self.loops.items()):
@@ -253,6 +256,16 @@ class VolumeSet:
         for name, volume in found.items():
             if name not in self.loops and volume.cached:
                 self._add(volume)
+        for name, loop in self.loops.items():
+            loop.set_disk_users(users.get(name, NO_USERS))
+
+    def _find(self) -> tuple[tuple[Volume, ...], dict[str, DiskUsers]]:
+        users = DeviceUsers(discover(self.sysfs), devices_in_use(PROC))
+        return users.volumes, {
+            each.name: disk_users(self.sysfs, each, users)
+            for each in users.volumes
+            if disk_knobs(each, KnobPlace.DISK)
+        }
 
     def _log_device_mapper(self, blocked: str) -> None:
         """Log once that dm volumes cannot be tuned."""

@@ -10,6 +10,7 @@ EBB-104  a stacked backing device: advice applies to the disks below it
 EBB-105  hard disks that could hold write-back back by themselves: bfq and a short queue in gaps
 EBB-106  a hard disk whose queue somebody has left short
 EBB-107  the volatile write cache of a hard disk is on
+EBB-108  a policy with a short queue, on a disk that others use, too
 EBB-201  no cache attached
 EBB-202  a cache mode without dirty data
 EBB-203  the state `inconsistent`
@@ -48,7 +49,7 @@ from typing import Final
 
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
-from ebbgate.doctor.advice_drives import shallow, short_queue, write_cache
+from ebbgate.doctor.advice_drives import shallow, shared_disk, short_queue, write_cache
 from ebbgate.doctor.advice_folklore import (
     BCACHE_RULES,
     congested,
@@ -72,7 +73,7 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 
 def _named(advice: Advice, facts: Facts) -> Advice:
     """Name the other volumes that an advice on a disk is for."""
-    others = facts.drive(advice.about).others
+    others = facts.drive(advice.about).users.volumes
     if not others:
         return advice
     return replace(advice, text=f"{advice.text} {advice.about} is below {', '.join(others)}, too.")
@@ -189,6 +190,7 @@ RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     short_queue,
     shallow,
     write_cache,
+    shared_disk,
     _no_cache,
     _cache_mode,
     _inconsistent,

@@ -15,6 +15,7 @@ from ebbgate.doctor import evidence
 from ebbgate.doctor.advice_disks import DEPTH_MAX, disk_advice
 from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight
 from ebbgate.knobs.catalog import QUEUE_DEPTH
+from ebbgate.model.decision import DISK_QUEUE
 from ebbgate.model.volume import Device, Kind
 from ebbgate.policy.strategies import disk_queue
 
@@ -52,7 +53,7 @@ def short_queue(facts: Facts) -> Iterator[Advice]:
         facts.volume.kind is not Kind.BCACHE
         or not facts.volume.cached
         or len(disks) != len({facts.disk(device.name) for device in facts.disks})
-        or not all(drive.depth_settable and not drive.others for drive in drives)
+        or not all(drive.depth_settable and not drive.users.volumes for drive in drives)
         or words <= {disk_queue.HOLDS_BACK}
         # EBB-101 comes first.
         or not words.isdisjoint({"none", None})
@@ -80,6 +81,9 @@ def _policy_advice(facts: Facts, disks: list[Device], cached: list[str]) -> Advi
         " scheduler reorders them. With bfq and a short queue during gaps, write-back waits in the"
         " scheduler behind requests of users, and needs no other limit."
     )
+    shared = [f"{disk} also serves {users}" for disk, users in _others(facts)]
+    if shared:
+        text += f" {'; '.join(shared)}: these requests would share the short queue."
     if cached:
         text += f" First switch the write cache of {' and '.join(cached)} off (EBB-107)."
     weight = Weight.NOTE if cached else measured.weight
@@ -99,9 +103,32 @@ def _policy_advice(facts: Facts, disks: list[Device], cached: list[str]) -> Advi
     )
 
 
+def shared_disk(facts: Facts) -> Iterator[Advice]:
+    """EBB-108: a policy with a short queue, on a disk that others use, too."""
+    if not _policy_has_queue(facts):
+        return
+    title = facts.volume.title
+    for disk, drive in facts.drives.items():
+        if drive.users.volumes:
+            text = (
+                f"{disk} is below {', '.join(drive.users.volumes)}, too. A gap of {title} is none"
+                " of another volume, so the queue of this disk stays as it is."
+            )
+            yield Advice("EBB-108", Weight.NOTE, title, text)
+    for disk, others in _others(facts):
+        text = f"{disk} also serves {others}. In gaps of {title} it shares the short queue."
+        yield Advice("EBB-108", Weight.NOTE, title, text)
+
+
+def _others(facts: Facts) -> list[tuple[str, str]]:
+    """Return disks of no other volume that file systems or swap use directly, and which."""
+    users = ((disk, drive.users) for disk, drive in facts.drives.items())
+    return [(disk, ", ".join(each.others)) for disk, each in users if each.others]
+
+
 def _policy_has_queue(facts: Facts) -> bool:
     conditions = (each for found in facts.status.proposals for each in found.conditions)
-    return any(each.signal == disk_queue.CONDITION for each in conditions)
+    return any(each.signal == DISK_QUEUE for each in conditions)
 
 
 def shallow(facts: Facts) -> Iterator[Advice]:

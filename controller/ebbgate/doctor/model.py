@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ebbgate.knobs.catalog import CONGESTED, CUTOFF, PERCENT, TRIGGER_GC
 from ebbgate.model.status import VolumeStatus
-from ebbgate.model.volume import Device, Volume, VolumeState
+from ebbgate.model.volume import NO_USERS, Device, DiskUsers, Volume, VolumeState
 from ebbgate.units import MIB
 
 
@@ -128,13 +128,13 @@ class Drive:
     """A whole disk that several volumes may use, as sysfs shows it.
 
     `depth_settable`: whether root can set its queue depth. `cache_file`: switches its volatile
-    write cache; empty unless that is on. `others`: other volumes on it, as people call them.
+    write cache; empty unless that is on. `users`: what else is on it.
     """
 
     sata: bool = False
     depth_settable: bool = False
     cache_file: str = ""
-    others: tuple[str, ...] = ()
+    users: DiskUsers = NO_USERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,8 +12,9 @@ from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Drive, Facts, disk_
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status import KnobStatus, VolumeStatus
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.volume import DiskUsers, Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk
+from ebbgate.probes.disk_users import DeviceUsers, disk_users
 
 
 def facts(
@@ -22,11 +23,11 @@ def facts(
     state: VolumeState,
     owned: Mapping[str, KnobStatus],
     status: VolumeStatus,
-    volumes: Iterable[Volume] = (),
+    users: DeviceUsers | None = None,
 ) -> Facts:
     """Collect what the advice is based on.
 
-    `owned`: knobs with their owners; `status`: the daemon's; `volumes`: of this machine.
+    `owned`: knobs with their owners; `status`: the daemon's; `users`: of this machine.
     """
     ours = frozenset(name for name, knob in owned.items() if knob.owner == "ebbgate")
     # Values read at the same time as their owners: later ones may be ebbgate's own.
@@ -43,7 +44,7 @@ def facts(
     disks = physical_devices(sysfs, volume.backing.name)
     names = [device.name for device in (*disks, *volume.caches)]
     whole = {name: whole_disk(sysfs, name) for name in names}
-    others = [each for each in volumes if each.name != volume.name]
+    wholes = sorted({whole[each.name] for each in disks})
     return Facts(
         volume,
         state,
@@ -54,7 +55,10 @@ def facts(
         status,
         kinds={name: _kind(sysfs, whole[name]) for name in names},
         whole_disks=whole,
-        drives={whole[each.name]: _drive(sysfs, whole[each.name], others) for each in disks},
+        drives={
+            name: _drive(sysfs, name, _users(sysfs, name, volume, users or DeviceUsers()))
+            for name in wholes
+        },
         cachevol=_cachevol(sysfs, volume),
     )
 
@@ -65,7 +69,7 @@ def _kind(sysfs: Sysfs, disk: str) -> DiskKind:
     return disk_kind(disk, vendor, model)
 
 
-def _drive(sysfs: Sysfs, disk: str, others: Iterable[Volume]) -> Drive:
+def _drive(sysfs: Sysfs, disk: str, users: DiskUsers) -> Drive:
     device = f"/sys/block/{disk}/device"
     caches = (
         path
@@ -76,10 +80,14 @@ def _drive(sysfs: Sysfs, disk: str, others: Iterable[Volume]) -> Drive:
         sata=(sysfs.read_text(f"{device}/vendor") or "").strip() == "ATA",
         depth_settable=sysfs.may_be_written(f"{device}/queue_depth"),
         cache_file=str(next(caches, "")),
-        others=tuple(
-            volume.title for volume in others if disk in {each.name for each in volume.disks}
-        ),
+        users=users,
     )
+
+
+def _users(sysfs: Sysfs, disk: str, volume: Volume, users: DeviceUsers) -> DiskUsers:
+    """Return what else is on one disk."""
+    disks = tuple(each for each in volume.disks if each.name == disk)
+    return disk_users(sysfs, replace(volume, disks=disks), users)
 
 
 def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:

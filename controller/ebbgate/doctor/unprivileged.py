@@ -23,6 +23,7 @@ from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status import DaemonStatus, KnobStatus, ProbeStatus, VolumeStatus
 from ebbgate.model.volume import Mode, Volume, VolumeState
+from ebbgate.probes.disk_users import PROC, DeviceUsers, devices_in_use
 from ebbgate.probes.topology import discover
 from ebbgate.probes.volume_state import read_state
 from ebbgate.store.write_health import log_warning
@@ -53,12 +54,17 @@ class _Inspected:
     facts: Facts
 
 
-def advice(sysfs: Sysfs, status: FreshStatus, requests: Iterable[ApplyRequest] = ()) -> Document:
+def advice(
+    sysfs: Sysfs,
+    status: FreshStatus,
+    requests: Iterable[ApplyRequest] = (),
+    proc: Path = PROC,
+) -> Document:
     """Return all advice that applies now, what was applied and is in force, and what is unknown.
 
     `requests`: newest first.
     """
-    inspected = _inspect_all(sysfs, status)
+    inspected = _inspect_all(sysfs, proc, status)
     advised = without_repeats([advise(each.facts) for each in inspected])
     rows = [
         advice_row(found, each)
@@ -87,7 +93,7 @@ def _applied(found: Applied, status: FreshStatus) -> Document:
 
 def doctor(sysfs: Sysfs, proc: Path, status: FreshStatus) -> Document:
     """Return the doctor's report: kernel, probe, signals, cost, volumes, and what is missing."""
-    inspected = _inspect_all(sysfs, status)
+    inspected = _inspect_all(sysfs, proc, status)
     spent = cost.read(proc)
     probe = status.daemon.probe if status.daemon else ProbeStatus()
     signals = dict(probe.signals or {})
@@ -126,19 +132,17 @@ def advice_row(found: Advice, inspected: _Inspected) -> Document:
     }
 
 
-def _inspect_all(sysfs: Sysfs, status: FreshStatus) -> list[_Inspected]:
-    volumes = discover(sysfs)
-    return [_inspect(sysfs, volume, status, volumes) for volume in volumes]
+def _inspect_all(sysfs: Sysfs, proc: Path, status: FreshStatus) -> list[_Inspected]:
+    users = DeviceUsers(discover(sysfs), devices_in_use(proc))
+    return [_inspect(sysfs, volume, status, users) for volume in users.volumes]
 
 
-def _inspect(
-    sysfs: Sysfs, volume: Volume, status: FreshStatus, volumes: tuple[Volume, ...]
-) -> _Inspected:
+def _inspect(sysfs: Sysfs, volume: Volume, status: FreshStatus, users: DeviceUsers) -> _Inspected:
     state = read_state(sysfs, volume, time.monotonic_ns())
     live = status.volumes.get(volume.name, VolumeStatus())
     # Without a daemon all knobs are the kernel's.
     owned = live.knobs or {name: KnobStatus(value) for name, value in state.knobs.items()}
-    facts = report.facts(sysfs, volume, state, owned, live, volumes)
+    facts = report.facts(sysfs, volume, state, owned, live, users)
     return _Inspected(volume, state, live.mode, owned, facts)
 
 

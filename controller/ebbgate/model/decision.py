@@ -42,6 +42,10 @@ class Gate:
     queue_depth: int = 0
 
 
+DISK_QUEUE: Final = "queue of the disks"
+"""The condition of a policy that makes the disks' queues short in gaps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One comparison of a measured value with a threshold, for people.

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Direction, Histogram
+from ebbgate.model.volume import NO_USERS, DiskUsers
 
 
 class Regime(StrEnum):
@@ -59,6 +60,15 @@ class Disturbance:
 
 
 @dataclass(frozen=True, slots=True)
+class DaemonFacts:
+    """What the daemon knows besides the probe's records and the volume's files."""
+
+    foreign_knobs: frozenset[str] = frozenset()
+    disk_users: DiskUsers = NO_USERS
+    power: DiskPower = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Everything that is known of a volume at `at_ns`. What is unknown is None and in `missing`.
 
@@ -71,6 +81,7 @@ class Frame:
     - `promotions`: of dm-cache, since its table was loaded.
     - `backing_power`: whether the disks below turn; asked for every 30 s at most.
     - `foreign_knobs`: knobs that only a person writes: manual, or set through ebbgate.
+    - `disk_users`: what else is on the disks below the volume.
     - `missing`: signal -> why it is unknown.
     """
 
@@ -107,6 +118,7 @@ class Frame:
     regime: Regime = Regime.UNKNOWN
     knobs: Mapping[str, str] = field(default_factory=dict)
     foreign_knobs: frozenset[str] = frozenset()
+    disk_users: DiskUsers = NO_USERS
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def worst_p99_ns(self, direction: Direction) -> int | None:

@@ -100,6 +100,23 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskUsers:
+    """What else is on the disks below a volume.
+
+    `volumes`: other cached volumes, as people call them; `others`: file systems and swap.
+    """
+
+    volumes: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join((*self.volumes, *self.others))
+
+
+NO_USERS: Final = DiskUsers()
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeState:
     """What the kernel reported of a volume at `at_ns`; a missing file is None, never zero.
 

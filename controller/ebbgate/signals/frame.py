@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypedDict
 
 from ebbgate.model.dm import CacheStatus
-from ebbgate.model.frame import Disturbance, Frame, PathLatency, Rates, Regime
-from ebbgate.model.power import NOT_ASKED, DiskPower
+from ebbgate.model.frame import DaemonFacts, Disturbance, Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Histogram, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import disturbance
@@ -157,8 +156,7 @@ def build(
     seen: VolumeState,
     volume: str,
     now_ns: int,
-    foreign_knobs: frozenset[str] = frozenset(),
-    power: DiskPower = NOT_ASKED,
+    facts: DaemonFacts | None = None,
 ) -> Frame:
     """Return the frame at `now_ns`; a missing or stale signal is None and in `missing`."""
     missing: dict[str, str] = {}
@@ -174,8 +172,15 @@ def build(
         found |= _from_probe(state, now_ns)
         found |= _forecasts(found, state, missing, mapped=seen.dm is not None)
         found |= _disturbance(state, missing)
+    facts = facts or DaemonFacts()
     # Built in one go: each copy of a class with this many fields costs as much as all the rest.
-    return Frame(**found, foreign_knobs=foreign_knobs, missing=missing, backing_power=power)
+    return Frame(
+        **found,
+        foreign_knobs=facts.foreign_knobs,
+        disk_users=facts.disk_users,
+        backing_power=facts.power,
+        missing=missing,
+    )
 
 
 def _restarted(last: Tick, tick: Tick) -> bool:

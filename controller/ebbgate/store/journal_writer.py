@@ -77,8 +77,8 @@ class JournalWriter:
         }
         self._settled: dict[_Key, str] = {(volume, knob): how for volume, knob, how in unremoved}
         self._sharing = Lock()
-        self._volumes: dict[str, set[str]] = {}
-        """Path of a knob -> the volumes that have changed it; guarded by `_sharing`."""
+        self._claims: dict[str, dict[str, JournalEntry]] = {}
+        """Path of a knob -> by volume, the entry of each that has changed it; under `_sharing`."""
         self._queue: queue.Queue[_Put | _Key | _Flush | None] = queue.Queue()
         self._failure = ""
         self._thread = Thread(target=self._run, name="journal", daemon=True)
@@ -109,19 +109,24 @@ class JournalWriter:
         return kept
 
     def disclaim(self, entry: JournalEntry) -> bool:
-        """Release a knob; return whether another volume has changed it, too, and will restore it.
+        """Release a knob; return whether another volume wants the same value and will restore it.
 
-        All volumes of a cache set share its knobs.
+        All volumes of a cache set share its knobs, and those on one disk share the disk's.
         """
         with self._sharing:
-            volumes = self._volumes.setdefault(entry.path, set())
-            volumes.discard(entry.volume)
-            return bool(volumes)
+            claims = self._claims.setdefault(entry.path, {})
+            claims.pop(entry.volume, None)
+            return any(self._same_value(entry, other) for other in claims.values())
+
+    def _same_value(self, entry: JournalEntry, other: JournalEntry) -> bool:
+        """Return whether both were written with the same value; true where it is unknown."""
+        mine, theirs = self._last.values(entry), self._last.values(other)
+        return mine is None or theirs is None or mine.new == theirs.new
 
     def reclaim(self, entry: JournalEntry) -> None:
         """Claim a knob (again) for its volume."""
         with self._sharing:
-            self._volumes.setdefault(entry.path, set()).add(entry.volume)
+            self._claims.setdefault(entry.path, {})[entry.volume] = entry
 
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """Record that a journalled knob is about to be written. Raises OSError; then do not write.
@@ -154,8 +159,8 @@ class JournalWriter:
         """Remove an entry that is restored, or must not be restored any more. Returns at once."""
         _LOG.debug("%s: %s is removed from the journal: %s", volume, knob, how)
         with self._sharing:
-            for volumes in [held for path, held in self._volumes.items() if is_path_of(knob, path)]:
-                volumes.discard(volume)
+            for claims in [held for path, held in self._claims.items() if is_path_of(knob, path)]:
+                claims.pop(volume, None)
         self._queue.put((volume, knob))
 
     def flush(self, timeout_s: float = _TIMEOUT_S) -> None:

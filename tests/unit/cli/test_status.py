@@ -213,6 +213,16 @@ def test_one_volume_is_shown_in_full(cli: Cli) -> None:
     assert "lost: 3 streams" in result.out
 
 
+def test_the_queue_of_the_disks_is_shown_where_a_policy_makes_it_short(cli: Cli) -> None:
+    measured = "bfq, depth 31, shared with sda2 (ext4 on /)"
+    queue = {"signal": "queue of the disks", "measured": measured, "comparison": "="}
+    asked = {"strategy": "idle_destage", "conditions": [{**queue, "threshold": "", "holds": True}]}
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(proposals=[asked]), NOW_NS)
+        out = " ".join(cli("status", "bcache0").out.split())
+    assert f"queue of the disks {measured}" in out
+
+
 def test_knobs_of_the_kernel_are_not_listed(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(), NOW_NS)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.model.volume import Mode
+from ebbgate.model.volume import NO_USERS, DiskUsers, Mode
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.engine import Ruling
 from ebbgate.policy.strategies.destage_state import DestageParams
@@ -56,6 +56,21 @@ def test_a_depth_that_somebody_else_sets_in_a_gap_stays_and_the_pace_returns(
     bfq.loop.release("ebbgated stops")
     bfq.settle()
     assert bfq.knobs() == {**bfq.before, DEPTH: "16"}
+
+
+def test_a_disk_that_becomes_shared_in_a_gap_has_a_deep_queue_again(bfq: LoopHarness) -> None:
+    bfq.idle()
+    assert bfq.knob(DEPTH) == "8"
+    bfq.loop.set_disk_users(DiskUsers(("bcache1",)))
+    bfq.settle()
+    assert (bfq.knob(DEPTH), DEPTH in bfq.loop.writer.owned) == ("32", False)
+    bfq.tick(state="idle")
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.PACED, "32")
+    queue = bfq.kept.status.proposals[0].conditions[0]
+    assert (queue.measured, queue.holds) == ("bfq, depth 32, shared with bcache1", False)
+    bfq.loop.set_disk_users(NO_USERS)
+    bfq.tick(state="idle")
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.OPEN, "8")
 
 
 def test_a_disk_that_is_reset_in_a_gap_gets_its_shallow_queue_again(bfq: LoopHarness) -> None:

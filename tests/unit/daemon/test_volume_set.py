@@ -242,6 +242,24 @@ async def test_an_inconsistent_volume_gets_neither_policy_nor_override(
     assert harness.sysfs.log == []
 
 
+# ---- two volumes on one disk ---------------------------------------------------------------------
+async def test_volumes_on_one_disk_are_told_of_each_other_and_of_their_end(
+    harness: VolumeSetHarness,
+) -> None:
+    harness.fake.partition("vda", "vda9", "254:9")
+    harness.fake.disk("vdc", "254:32", rotational=False)
+    uuid = SET_UUID.replace("5", "6")
+    harness.fake.bcache("bcache1", backing="vda9", cache="vdc", devno="252:1", set_uuid=uuid)
+    await harness.daemon.volume_set.discover()
+    loops = harness.daemon.volumes
+    users = [loops[name].writer.disk_users.volumes for name in ("bcache0", "bcache1")]
+    assert users == [("bcache1",), ("bcache0",)]
+    harness.fake.sysfs.locate("/sys/block/bcache1").unlink()
+    await harness.daemon.volume_set.discover()
+    assert list(loops) == ["bcache0"]
+    assert loops["bcache0"].writer.disk_users.volumes == ()
+
+
 # ---- what an earlier daemon left -----------------------------------------------------------------
 async def test_the_daemon_restores_what_failed_at_its_start(
     make_harness: Callable[[Mode], VolumeSetHarness], tmp_path: Path

@@ -15,7 +15,7 @@ from ebbgate.doctor.model import Advice, DiskKind, Drive, Facts, Weight
 from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.model.decision import Condition
 from ebbgate.model.status import FlowTotals, ProposalStatus, VolumeStatus, VolumeTotals
-from ebbgate.model.volume import Kind
+from ebbgate.model.volume import DiskUsers, Kind
 from ebbgate.policy.language.parse import parse
 from ebbgate.units import GIB, MIB, NS_PER_S
 from tests.builders import device, dm_volume, volume
@@ -32,6 +32,8 @@ MEASURED = VolumeStatus(
     dirty_bytes=GIB,
     totals=VolumeTotals(destage=FlowTotals(1600, 1600 * MIB), gap_counts=GAPS),
 )
+_ASKS = Condition("queue of the disks", "bfq, depth 32", "=", "bfq", holds=True)
+ASKED = VolumeStatus(proposals=(ProposalStatus("idle_destage", conditions=(_ASKS,)),))
 _PER_GAP = "1.6 GiB written back, with 100 gaps longer than 1 s: about 16 MiB for each"
 
 
@@ -89,9 +91,7 @@ def test_with_a_policy_of_ones_own_the_keys_are_named_and_no_file_is_written() -
 
 
 def test_a_policy_that_has_a_short_queue_needs_no_advice() -> None:
-    asks = Condition("queue of the disks", "bfq, depth 32", "=", "bfq", holds=True)
-    proposal = ProposalStatus("idle_destage", conditions=(asks,))
-    assert advise(facts(status=VolumeStatus(proposals=(proposal,)))) == ()
+    assert advise(facts(status=ASKED)) == ()
 
 
 def test_no_short_queue_is_advised_while_a_write_cache_spoils_it() -> None:
@@ -106,7 +106,7 @@ def test_no_short_queue_is_advised_while_a_write_cache_spoils_it() -> None:
     [
         facts(queue={"scheduler": "bfq"}),
         facts(replace(SATA, depth_settable=False)),
-        facts(replace(SATA, others=("bcache1",))),
+        facts(replace(SATA, users=DiskUsers(("bcache1",)))),
         facts(volume=volume(set_uuid=""), queue={"scheduler": "bfq"}),
         facts(volume=dm_volume()),
         facts(kinds={"sda": DiskKind.ARRAY}),
@@ -172,6 +172,29 @@ def test_a_write_cache_is_noted_with_its_trade_and_both_commands(of: Any) -> Non
 )
 def test_other_disks_get_no_advice_on_a_write_cache(known: Facts) -> None:
     assert "EBB-107" not in [each.id for each in advise(known)]
+
+
+# ---- shared disks --------------------------------------------------------------------------------
+HOME = DiskUsers((), ("sda2 (ext4 on /)",))
+
+
+def test_other_users_of_the_disk_are_named_before_the_queue_is_short() -> None:
+    found = only(advise(facts(replace(SATA, users=HOME))))
+    assert found.id == "EBB-105"
+    assert "sda also serves sda2 (ext4 on /)" in found.text
+
+
+@pytest.mark.parametrize(
+    ("users", "says"),
+    [
+        (HOME, "sda also serves sda2 (ext4 on /). In gaps of bcache0 it shares"),
+        (DiskUsers(("bcache1",)), "sda is below bcache1, too"),
+    ],
+)
+def test_a_policy_with_a_short_queue_names_who_shares_the_disk(users: DiskUsers, says: str) -> None:
+    found = only(advise(facts(replace(SATA, users=users), status=ASKED)))
+    assert (found.id, found.weight) == ("EBB-108", Weight.NOTE)
+    assert says in found.text
 
 
 # ---- from sysfs ----------------------------------------------------------------------------------

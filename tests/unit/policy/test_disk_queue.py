@@ -10,12 +10,13 @@ import pytest
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample
-from ebbgate.model.volume import Kind
+from ebbgate.model.volume import DiskUsers, Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.engine import step
 from ebbgate.policy.state import State
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.disk_queue import described, holds_back
+from ebbgate.policy.strategies.explanation import of_destage
 from ebbgate.policy.strategies.idle_destage import gate_of
 from ebbgate.units import KIB, MIB, NS_PER_MS
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
@@ -62,6 +63,26 @@ def test_all_disks_must_have_bfq_and_a_depth_to_set(
 )
 def test_the_queues_are_described_for_people(knobs: dict[str, str], text: str) -> None:
     assert described(idle_frame(1000, knobs=knobs)) == text
+
+
+@pytest.mark.parametrize(
+    ("users", "held", "text"),
+    [
+        (DiskUsers(("bcache1",)), False, "bfq, depth 31, shared with bcache1"),
+        (DiskUsers((), ("sda2 (ext4 on /)",)), True, "bfq, depth 31, shared with sda2 (ext4 on /)"),
+    ],
+)
+def test_a_disk_of_two_volumes_keeps_a_deep_queue_and_other_users_are_named(
+    users: DiskUsers, held: bool, text: str
+) -> None:
+    frame = idle_frame(1000, knobs=BFQ, disk_users=users)
+    assert (holds_back(frame), described(frame)) == (held, text)
+    state, gate = run(busy_frame(500, knobs=BFQ), frame)
+    assert (gate.kind is GateKind.OPEN, bool(gate.queue_depth)) == (held, held)
+    assert WIDE.destage is not None
+    condition = of_destage(state.destage, frame, WIDE.destage)[0]
+    assert (condition.measured, condition.holds) == (text, held)
+    assert condition.threshold.endswith("no other volume") is not held
 
 
 def run(*events: Frame | Edge | QueueSample, policy: Policy | None = None) -> tuple[State, Gate]:

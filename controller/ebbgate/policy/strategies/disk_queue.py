@@ -8,8 +8,9 @@ next request of a reader and serves the idle class five times a second, so a gat
 hardly delays a returning request. mq-deadline serves the idle class between two requests of a
 reader: there what is under way must stay small, and the gate is paced.
 
-All disks below a volume must be alike: the slowest of an array is waited for. dm-cache's destage
-has no idle class, so no scheduler holds it back.
+All disks below a volume must be alike: the slowest of an array is waited for. A gap of one volume
+is none of another on the same disk, so shared disks keep deep queues. dm-cache's destage has no
+idle class, so no scheduler holds it back.
 """
 
 from __future__ import annotations
@@ -20,23 +21,24 @@ from ebbgate.knobs.catalog import QUEUE_DEPTH, SCHEDULER
 from ebbgate.model.frame import Frame
 
 HOLDS_BACK: Final = "bfq"
-CONDITION: Final = "queue of the disks"
-"""The condition for people, where a policy asks for a short queue."""
 
 
 def holds_back(frame: Frame) -> bool:
-    """Return whether each disk has bfq and a queue depth that ebbgate may set."""
+    """Return whether each disk has bfq, a depth that ebbgate may set, and no other volume."""
     depths = {name for name in frame.knobs if name.startswith(f"{QUEUE_DEPTH}:")}
-    if not depths or not depths.isdisjoint(frame.foreign_knobs):
+    if not depths or not depths.isdisjoint(frame.foreign_knobs) or frame.disk_users.volumes:
         return False
     words = (frame.knobs.get(name.replace(QUEUE_DEPTH, SCHEDULER, 1)) for name in depths)
     return all(word == HOLDS_BACK for word in words)
 
 
 def described(frame: Frame) -> str:
-    """Return schedulers and depths for people: `bfq, depth 8`; empty where neither is known."""
+    """Return schedulers, depths and who shares the disks: `bfq, depth 8`; empty where unknown."""
     words, depths = _values(frame, SCHEDULER), _values(frame, QUEUE_DEPTH)
-    return f"{words}, {f'depth {depths}' if depths else 'no depth to set'}" if words else ""
+    if not words:
+        return ""
+    shared = f", shared with {frame.disk_users}" if str(frame.disk_users) else ""
+    return f"{words}, {f'depth {depths}' if depths else 'no depth to set'}{shared}"
 
 
 def _values(frame: Frame, knob: str) -> str:

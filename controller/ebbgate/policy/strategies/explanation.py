@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ebbgate.model.decision import Condition
+from ebbgate.model.decision import DISK_QUEUE, Condition
 from ebbgate.model.frame import Frame
 from ebbgate.policy.strategies import disk_queue, idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
@@ -38,7 +38,9 @@ def _of_queue(state: DestageState, frame: Frame, params: DestageParams) -> tuple
     if not now or not params.queue_depth:
         return ()
     needed = f"{disk_queue.HOLDS_BACK}, a depth to set to {params.queue_depth}"
-    return (Condition(disk_queue.CONDITION, now, "=", needed, state.wide),)
+    if frame.disk_users.volumes:
+        needed += ", no other volume"
+    return (Condition(DISK_QUEUE, now, "=", needed, state.wide),)
 
 
 def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:

@@ -33,7 +33,7 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
         `unknown`.
         """
         status = fresh_status(databases.snapshot())
-        found = unprivileged.advice(sysfs, status, _apply_requests(databases))
+        found = unprivileged.advice(sysfs, status, _apply_requests(databases), proc)
         return reply(AdviceList.read(found))
 
     @router.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Finds what else is on the disks below a volume. I/O: sysfs and /proc, reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
+from ebbgate.model.volume import DiskUsers, Volume
+
+PROC: Final = Path("/proc")
+_MOUNT_FIELDS: Final = 3
+"""Of `mountinfo`, after the separator: file system, source, options."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUsers:
+    """All volumes of this machine, and its devices in use as devices_in_use returns them."""
+
+    volumes: tuple[Volume, ...] = ()
+    used: Mapping[str, str] = field(default_factory=dict)
+
+
+def devices_in_use(proc: Path) -> dict[str, str]:
+    """Return `ext4 on /` or `swap` by device number (`8:2`) and by the name in /dev or of dm."""
+    found: dict[str, str] = {}
+    for line in _lines(proc / "self/mountinfo"):
+        front, _, back = line.partition(" - ")
+        mount, source = front.split(), back.split()
+        if len(mount) > _MOUNT_FIELDS and len(source) >= _MOUNT_FIELDS:
+            use = f"{source[0]} on {mount[4]}"
+            found.setdefault(mount[2], use)
+            if source[1].startswith("/dev/"):
+                # btrfs has a device number of its own.
+                found.setdefault(Path(source[1]).name, use)
+    for line in _lines(proc / "swaps")[1:]:
+        found.setdefault(Path(line.split()[0]).name, "swap")
+    return found
+
+
+def disk_users(sysfs: Sysfs, volume: Volume, users: DeviceUsers) -> DiskUsers:
+    """Return what else is on the disks of a volume."""
+    disks = [disk.name for disk in volume.disks]
+    cached = [each for each in users.volumes if each.cached]
+    own = {name for each in (volume, *cached) for name in (each.backing.name, each.kernel_name)}
+    tops = dict.fromkeys(top for disk in disks for top in _tops(sysfs, disk, own))
+    shared = [
+        each.title
+        for each in cached
+        if each.name != volume.name and not {disk.name for disk in each.disks}.isdisjoint(disks)
+    ]
+    others = (_described(sysfs, top, users.used) for top in tops)
+    return DiskUsers(tuple(shared), tuple(each for each in others if each))
+
+
+def _tops(sysfs: Sysfs, name: str, own: Collection[str]) -> Iterator[str]:
+    """Yield the devices on top of a device, but for those on top of `own`."""
+    if name in own:
+        return
+    above = [path.name for path in sysfs.glob(f"{CLASS_BLOCK}/{name}/holders/*")]
+    above += [path.parent.name for path in sysfs.glob(f"{BLOCK}/{name}/*/partition")]
+    if not above:
+        yield name
+    for each in above:
+        yield from _tops(sysfs, each, own)
+
+
+def _described(sysfs: Sysfs, name: str, used: Mapping[str, str]) -> str:
+    """Return `sda2 (ext4 on /)`; empty if the device is not in use."""
+    here = CLASS_BLOCK / name
+    title = sysfs.read_text(here / "dm/name") or name
+    keys = (sysfs.read_text(here / "dev") or "", name, title)
+    use = next((used[key] for key in keys if key in used), "")
+    return f"{title} ({use})" if use else ""
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []

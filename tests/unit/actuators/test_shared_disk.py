@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Two volumes on one disk: its queue stays deep, and its knobs get their first values back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbgate.actuators.bcache_steps import Step, StepKind
+from ebbgate.actuators.gate_worker import drive
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.volume import DiskUsers, Volume
+from ebbgate.probes.topology import discover
+from ebbgate.probes.volume_state import read_knobs
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
+from tests.fake_sysfs import WatchedSysfs, two_on_a_disk
+from tests.knob_writer_fixture import CLOSED, REASON, RELEASED
+
+DEPTH, SCHEDULER = "queue_depth:sda", "scheduler:sda"
+OPEN = Gate(GateKind.OPEN, queue_depth=8)
+
+
+class SharedDisk:
+    """The writers of two volumes on one disk, with the daemon's journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fake = two_on_a_disk(folder / "sys")
+        self.sysfs = WatchedSysfs(folder / "sys")
+        self.journal = JournalWriter(folder / "journal.db", LastWritten(folder / "last-written"))
+        self.writers = [self.writer(each) for each in discover(self.fake.sysfs)]
+
+    def writer(self, volume: Volume) -> KnobWriter:
+        made = KnobWriter(self.sysfs, volume, self.journal, "this boot")
+        made.disk_users = DiskUsers(("the other one",))
+        return made
+
+    def value(self, knob: str) -> str:
+        return dict(read_knobs(self.sysfs, self.writers[0].volume))[knob]
+
+    def look(self) -> list[str]:
+        """Both look whether somebody else has changed their knobs."""
+        seen = ((each, read_knobs(self.sysfs, each.volume)) for each in self.writers)
+        return [knob for each, knobs in seen for knob in each.check_manual(knobs)]
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[SharedDisk]:
+    made = SharedDisk(tmp_path)
+    yield made
+    made.journal.stop()
+
+
+def test_no_gap_of_either_volume_touches_the_queue_of_a_shared_disk(shared: SharedDisk) -> None:
+    first, second = shared.writers
+    for gates in ((OPEN, OPEN), (CLOSED, OPEN), (OPEN, CLOSED), (OPEN, OPEN)):
+        drive(first, gates[0], REASON)
+        drive(second, gates[1], REASON)
+        assert (shared.value(DEPTH), shared.look()) == ("32", [])
+        assert DEPTH not in first.owned.keys() | second.owned.keys()
+    for each in shared.writers:
+        drive(each, RELEASED, REASON)
+        assert each.owned == {}
+    assert not [knob for knob, _ in shared.sysfs.log if knob == "queue_depth"]
+
+
+def test_a_queue_that_was_short_before_the_disk_was_shared_becomes_deep_again(
+    shared: SharedDisk,
+) -> None:
+    first, second = shared.writers
+    users, first.disk_users = first.disk_users, DiskUsers()
+    drive(first, OPEN, REASON)
+    assert shared.value(DEPTH) == "8"
+    first.disk_users = users
+    drive(first, CLOSED, REASON)
+    assert shared.value(DEPTH) == "32"
+    drive(second, OPEN, REASON)
+    first.release(list(first.owned), REASON)
+    assert (shared.value(DEPTH), shared.look()) == ("32", [])
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize(("knob", "value"), [(DEPTH, "4"), (SCHEDULER, "bfq")])
+def test_the_last_of_two_volumes_restores_a_knob_of_their_disk(
+    shared: SharedDisk, knob: str, value: str, order: tuple[int, int]
+) -> None:
+    if knob == SCHEDULER:
+        shared.fake.write("/sys/block/sda/queue/scheduler", "[mq-deadline] bfq none")
+    before = shared.value(knob)
+    for each in shared.writers:
+        each.apply((Step(StepKind.WRITE, knob, value),), REASON)
+        assert shared.look() == []
+    first, last = (shared.writers[number] for number in order)
+    first.release((knob,), REASON)
+    assert (shared.value(knob), first.owned, shared.look()) == (value, {}, [])
+    last.release((knob,), REASON)
+    assert (shared.value(knob), last.owned) == (before, {})
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_two_persons_who_want_different_depths_leave_the_first_one(
+    shared: SharedDisk, order: tuple[int, int]
+) -> None:
+    for each, value in zip(shared.writers, ("8", "4"), strict=True):
+        each.apply((Step(StepKind.WRITE, DEPTH, value),), REASON)
+    for number in order:
+        shared.writers[number].release((DEPTH,), REASON)
+    assert shared.value(DEPTH) == "32"

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What else is on the disks below a volume: other volumes, file systems, swap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.model.volume import NO_USERS, DiskUsers
+from ebbgate.probes.disk_users import DeviceUsers, devices_in_use, disk_users
+from ebbgate.probes.topology import discover
+from tests.fake_sysfs import FakeSysfs, fake_bcache, two_on_a_disk
+
+MOUNTS = """\
+22 1 8:3 / / rw,relatime shared:1 - ext4 /dev/sda3 rw
+23 22 8:3 / /var/tmp rw - ext4 /dev/sda3 rw
+24 22 0:21 / /proc rw - proc proc rw
+30 22 253:1 / /home rw - xfs /dev/mapper/vg-home rw
+31 22 0:40 /root /srv rw - btrfs /dev/sda6 rw
+32 22 252:0 / /data rw - ext4 /dev/bcache0 rw
+"""
+SWAPS = """\
+Filename  Type  Size Used Priority
+/dev/dm-2 partition 1 0 -2
+"""
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text(MOUNTS)
+    (tmp_path / "proc/swaps").write_text(SWAPS)
+    return tmp_path / "proc"
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeSysfs:
+    return two_on_a_disk(tmp_path / "sys")
+
+
+def users(fake: FakeSysfs, proc: Path) -> list[DiskUsers]:
+    found = DeviceUsers(discover(fake.sysfs), devices_in_use(proc))
+    return [disk_users(fake.sysfs, volume, found) for volume in found.volumes]
+
+
+def hold(fake: FakeSysfs, below: str, name: str, devno: str, title: str) -> None:
+    """Put a dm device on a partition."""
+    real = f"/sys/devices/virtual/block/{name}"
+    fake.write(f"{real}/dev", devno)
+    fake.write(f"{real}/dm/name", title)
+    fake.links(name, real, devno)
+    fake.link(f"/sys/class/block/{below}/holders/{name}", real)
+
+
+def test_a_disk_of_one_volume_has_no_other_users(tmp_path: Path, proc: Path) -> None:
+    assert users(fake_bcache(tmp_path / "own"), proc) == [NO_USERS]
+
+
+def test_volumes_on_one_disk_know_each_other(fake: FakeSysfs, proc: Path) -> None:
+    assert users(fake, proc) == [DiskUsers(("bcache1",)), DiskUsers(("bcache0",))]
+
+
+def test_file_systems_and_swap_on_the_disk_are_named_and_unused_partitions_are_not(
+    fake: FakeSysfs, proc: Path
+) -> None:
+    for number in (3, 4, 5, 6):
+        fake.partition("sda", f"sda{number}", f"8:{number}")
+    hold(fake, "sda4", "dm-1", "253:1", "vg-home")
+    hold(fake, "sda4", "dm-2", "253:2", "vg-swap")
+    found = users(fake, proc)[0]
+    assert found.volumes == ("bcache1",)
+    assert sorted(found.others) == [
+        "sda3 (ext4 on /)",
+        "sda6 (btrfs on /srv)",
+        "vg-home (xfs on /home)",
+        "vg-swap (swap)",
+    ]
+
+
+def test_a_volume_without_a_cache_is_a_file_system_like_others(tmp_path: Path, proc: Path) -> None:
+    fake = FakeSysfs(tmp_path / "sys")
+    fake.disk("sda", "8:0")
+    fake.disk("sdb", "8:16", rotational=False)
+    for number, cache in enumerate((None, "sdb")):
+        fake.partition("sda", f"sda{number}", f"8:{number + 1}")
+        devno = f"252:{number}"
+        fake.bcache(f"bcache{number}", backing=f"sda{number}", cache=cache, devno=devno)
+    fake.link("/sys/class/block/sda0/holders/bcache0", "/sys/devices/virtual/block/bcache0")
+    assert users(fake, proc)[1] == DiskUsers((), ("bcache0 (ext4 on /data)",))
+
+
+def test_without_proc_nothing_is_known(tmp_path: Path) -> None:
+    assert devices_in_use(tmp_path / "nowhere") == {}
