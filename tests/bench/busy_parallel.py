@@ -34,7 +34,8 @@ ARMS = ("closed", "shallow", "ebbgate")
 VARIANTS = tuple(f"{scheduler}/{disk}" for scheduler in SCHEDULERS for disk in DISKS)
 DEFAULT_VARIANT = "bfq/ahci"
 RUNTIME_S = 60
-PAUSE_S = 1.0
+PAUSE_S = 1
+"""A whole number: fio takes "1.0s" for nothing."""
 READS_BETWEEN_PAUSES = 600
 """About three seconds."""
 
@@ -49,8 +50,6 @@ def job(device: str) -> fio.Job:
         "runtime": RUNTIME_S,
         "thinktime": f"{PAUSE_S}s",
         "thinktime_blocks": READS_BETWEEN_PAUSES,
-        # Completions come several at a time, and fio pauses only at exactly this number.
-        "thinktime_blocks_type": "issue",
     }
     return fio.Job(device, "randread", "4k", options=options)
 
