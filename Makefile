@@ -235,8 +235,9 @@ test-prometheus: venv | $(BUILD)/.deps-web ## a real Prometheus scrapes ebbgate-
 test-lab: venv probe $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-lab $(BUILD)/.deps-web ## real caches on a stock kernel in QEMU
 	$(call tier,lab,$(NODE) $(PY) -m pytest --durations=15 -m '$(LAB_TESTS)' tests/lab $(K))
 
-test-full: ## the same with every long variant
+test-full: ## the same with every long variant, and the packages
 	@$(MAKE) --no-print-directory test LAB_TESTS='full or not full'
+	@$(MAKE) --no-print-directory test-package
 
 # ---- the lab, for people -------------------------------------------------------------------------
 .PHONY: bench demo

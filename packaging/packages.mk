@@ -22,3 +22,6 @@ source-tree: webui
 deb: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## Debian packages and their source (build/packages)
 	cd $(SOURCE_TREE) && $(CLEAN_ENV) dpkg-buildpackage --no-sign --build=full
 	@ls -1 $(PACKAGES)/*.deb
+
+test-package: venv deb ## install, upgrade, remove and purge the packages in bare systems of Debian; lintian
+	$(call tier,package,$(PY) -m pytest --durations=10 tests/package $(K))

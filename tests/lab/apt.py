@@ -53,7 +53,7 @@ def suite(name: str, scratch: Path) -> list[str]:
     ]
     signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
     try:
-        sources.write_text(f"deb {signed}{_archive()} {name} main\n")
+        sources.write_text(f"deb {signed}{archive()} {name} main\n")
         update = ["apt-get", "-q", *_AS_CALLER, *options, "update", "--error-on=any"]
         host.run(update, timeout_s=_DOWNLOAD_TIMEOUT_S)
     except CommandFailed as error:
@@ -61,7 +61,7 @@ def suite(name: str, scratch: Path) -> list[str]:
     return options
 
 
-def _archive() -> str:
+def archive() -> str:
     """Where this machine gets its Debian from."""
     argv = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(ORIGIN)"]
     argv.append("Created-By: Packages")

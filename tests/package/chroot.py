@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A bare Debian in a folder, to install packages in: no systemd runs, no network is there.
+
+I/O: debootstrap (network, once per release), the cache folder, processes in namespaces of their
+own, whose mounts end with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fake_sysfs import FakeSysfs
+from tests.house_rules import REPO
+from tests.lab import apt, downloads, host
+from tests.lab.errors import CommandFailed, NoLab
+
+DEPS = REPO / "packaging" / "deps.txt"
+_BOOTSTRAP_TIMEOUT_S = 900
+_COMMAND_TIMEOUT_S = 300
+_ENVIRONMENT = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C")
+
+
+def group(name: str) -> list[str]:
+    """Return the packages of a group of deps.txt."""
+    words = (line.split() for line in DEPS.read_text().splitlines() if not line.startswith("#"))
+    return [line[1] for line in words if line[:1] == [name]]
+
+
+def base(release: str) -> Path:
+    """Return a bare system of a release with what ebbgate runs on, made once. Raises NoLab."""
+    host.need("debootstrap", "unshare")
+    packages = ",".join(("systemd", *group("run")))
+    key = hashlib.sha256(packages.encode()).hexdigest()[:12]
+    final = downloads.cache_dir() / "chroots" / f"{release}-{key}"
+    with downloads.locked(final.parent):
+        if not final.exists():
+            with downloads.made(final) as scratch:
+                argv = ["debootstrap", "--variant=minbase", f"--include={packages}", release]
+                try:
+                    root = scratch / "root"
+                    root.mkdir()
+                    host.run([*argv, root, apt.archive()], timeout_s=_BOOTSTRAP_TIMEOUT_S)
+                except CommandFailed as error:
+                    raise NoLab(f"no lab here: no {release} to be had ({error})") from error
+                for archive in (root / "var/cache/apt/archives").glob("*.deb"):
+                    archive.unlink()
+    return final
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command in the system ended; `text`: all that it wrote."""
+
+    rc: int
+    text: str
+
+
+class Chroot:
+    """A system of its own on top of a base that is only read."""
+
+    def __init__(self, base: Path, folder: Path) -> None:
+        self._base = base
+        self._folder = folder
+        for name in ("upper", "work", "root"):
+            (folder / name).mkdir(parents=True)
+        self.sysfs = FakeSysfs(self.path("/sys"))
+
+    def path(self, inside: str) -> Path:
+        """Return where a file is that did not come with the base; to be used between commands."""
+        return self._folder / "upper" / inside.lstrip("/")
+
+    def run(self, *argv: str, first: str = "") -> Done:
+        """Run a command; `first`: shell commands before it, outside, with the system in $root."""
+        root = self._folder / "root"
+        mounts = (
+            f"root={root}; mount -t overlay overlay -o lowerdir={self._base},"
+            f"upperdir={self._folder}/upper,workdir={self._folder}/work $root;"
+            " mount -t proc proc $root/proc"
+        )
+        words = [*("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child")]
+        words += ["bash", "-c", f'set -e; {mounts}; {first or ":"}; exec chroot $root "$@"', "bash"]
+        done = subprocess.run(
+            [*words, "env", "-i", *_ENVIRONMENT, *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_COMMAND_TIMEOUT_S,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout)
+
+    def check(self, *argv: str) -> str:
+        """Run a command that must succeed; return what it wrote."""
+        done = self.run(*argv)
+        assert done.rc == 0, f"{' '.join(argv)}: exit {done.rc}\n{done.text}"
+        return done.text
+
+    def put(self, inside: str, text: str, mode: int = 0o644) -> None:
+        """Write a file."""
+        path = self.path(inside)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+    def install(self, *packages: Path) -> Done:
+        """Install package files with apt; nothing can be downloaded."""
+        for package in packages:
+            host.run(["install", "-D", "-m", "644", package, self.path(f"/tmp/{package.name}")])
+        names = [f"/tmp/{package.name}" for package in packages]
+        return self.run("apt-get", "-y", "--allow-downgrades", "install", *names)
+
+    def files(self) -> set[str]:
+        """Return the path of everything but what apt and dpkg note for themselves."""
+        argv = ["find", "/", "-xdev", "-path", "/proc", "-prune", "-o", "-path", "/tmp", "-prune"]
+        notes = ("/var/lib/dpkg", "/var/lib/apt", "/var/log", "/var/cache", "/var/lib/systemd")
+        listed = self.check(*argv, "-o", "-print").splitlines()
+        return {path for path in listed if not path.startswith(notes)}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return what is in a folder: SHA-256 of each file, target of each link."""
+    found = {}
+    for path in folder.rglob("*"):
+        name = f"/{path.relative_to(folder)}"
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        elif path.is_file():
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def repacked(package: Path, folder: Path, *edits: tuple[str, str]) -> Path:
+    """Make the same package with other words in its control data, as of another version."""
+    tree = folder / package.stem
+    host.run(["dpkg-deb", "--raw-extract", package, tree])
+    for name in ("control", "preinst"):
+        path = tree / "DEBIAN" / name
+        if path.exists():
+            text = path.read_text()
+            for old, new in edits:
+                text = text.replace(old, new)
+            path.write_text(text)
+    return Path(host.run(["dpkg-deb", "--build", tree, folder]).split("'")[3])
+
+
+def dependencies(control: str, field: str) -> list[str]:
+    """Return the names of the packages in a field of a control file, without alternatives."""
+    found = re.search(rf"^{field}:(.*(?:\n[ \t].*)*)", control, re.M)
+    assert found is not None
+    words = found[1].split(",")
+    return [word.split("|")[0].split()[0] for word in words if word.strip()]

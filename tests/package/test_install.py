@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Install, upgrade, downgrade, remove and purge of the Debian packages in a bare system.
+
+No systemd runs there, so this is about files, users, knobs and messages; `tests/lab` has the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ebbgate import __version__
+from ebbgate.store.journal import Journal
+from tests.builders import journal_entry
+from tests.house_rules import REPO
+from tests.lab import host
+from tests.lab.conftest import without_lab
+from tests.lab.errors import CommandFailed, NoLab
+from tests.package.chroot import Chroot, base, repacked
+
+Debs = tuple[Path, Path]
+NEWER = f"{__version__}+newer"
+PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
+KEPT = {
+    "/etc/ebbgate/ebbgate.toml": '[volume.bcache0]\nmode = "enforce"\n',
+    "/etc/ebbgate/policies.d/mine.yaml": "version: 1\nname: mine\n",
+    "/etc/ebbgate/web-token": "a-token-of-at-least-twenty-letters\n",
+    "/var/lib/ebbgate/overrides.db": "as it was",
+}
+"""What a person or the daemon wrote."""
+
+
+def keep_files(system: Chroot) -> None:
+    for path, text in KEPT.items():
+        system.put(path, text)
+
+
+def kept(system: Chroot) -> dict[str, str]:
+    return {path: system.check("cat", path) for path in KEPT}
+
+
+def leave_a_knob(system: Chroot) -> None:
+    """Write what a killed daemon leaves: a changed knob, and its original in the journal."""
+    system.sysfs.write(PERCENT, "40")
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    path = system.path("/var/lib/ebbgate/journal.db")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(Journal.open(path)) as journal:
+        journal.put(journal_entry(boot_id=boot_id))
+
+
+def knob(system: Chroot) -> str:
+    return system.sysfs.read(PERCENT)
+
+
+def another_version(debs: Debs, folder: Path, version: str) -> list[Path]:
+    edits = [(f"Version: {__version__}", f"Version: {version}")]
+    edits += [(f"(>= {__version__})", f"(>= {version})")]
+    edits += [
+        (f"(<< {__version__}.0~)", f"(<< {version}.0~)"),
+        (f"gt {__version__};", f"gt {version};"),
+    ]
+    return [repacked(deb, folder, *edits) for deb in debs]
+
+
+@pytest.mark.parametrize("release", ["bookworm", "trixie"])
+def test_both_packages_install_without_network(release: str, debs: Debs, tmp_path: Path) -> None:
+    try:
+        system = Chroot(base(release), tmp_path / "system")
+    except NoLab as reason:
+        without_lab(reason)
+    done = system.install(*debs)
+    assert done.rc == 0, done.text
+    assert system.check("ebbgate", "--version").strip().endswith(__version__)
+    assert system.check("ebbgated", "--version").strip().endswith(__version__)
+    assert system.check("ebbgate-web", "--version").strip().endswith(__version__)
+    assert system.check("ebbgate-probe", "--version").strip().endswith(__version__)
+    assert "adaptive" in system.check(
+        "ebbgate", "check-policy", "/usr/lib/ebbgate/policies/adaptive.yaml"
+    )
+    assert '"openapi"' in system.check("ebbgate-web", "--openapi", "--as-root")
+    assert re.match(
+        r"ebbgate:x:\d+:\d+:.*:/usr/sbin/nologin", system.check("getent", "passwd", "ebbgate")
+    )
+    assert system.check("stat", "-c", "%a %U:%G", "/etc/ebbgate/web-token").split() == [
+        "640",
+        "root:ebbgate",
+    ]
+    wanted = system.check("ls", "/etc/systemd/system/multi-user.target.wants").split()
+    assert {"ebbgated.service", "ebbgate-web.service"} <= set(wanted)
+
+
+def test_an_installation_has_no_settings_so_each_volume_is_in_advise(installed: Chroot) -> None:
+    assert installed.check("find", "/etc/ebbgate", "-type", "f").split() == [
+        "/etc/ebbgate/web-token"
+    ]
+    assert installed.check("dpkg-query", "-W", "-f", "${Conffiles}", "ebbgate", "ebbgate-web") == ""
+    code = (
+        "from ebbgate.config.settings import load_config; print(load_config().mode_of('bcache0'))"
+    )
+    assert (
+        installed.check("env", "PYTHONPATH=/usr/lib/ebbgate", "python3", "-c", code) == "advise\n"
+    )
+
+
+def test_an_upgrade_keeps_settings_policies_token_and_data(
+    installed: Chroot, debs: Debs, tmp_path: Path
+) -> None:
+    keep_files(installed)
+    done = installed.install(*another_version(debs, tmp_path, NEWER))
+    assert done.rc == 0, done.text
+    assert f"ebbgate ({NEWER})" in done.text
+    assert kept(installed) == KEPT
+
+
+def test_a_downgrade_keeps_them_and_says_what_to_do(
+    installed: Chroot, debs: Debs, tmp_path: Path
+) -> None:
+    keep_files(installed)
+    installed.install(*another_version(debs, tmp_path, NEWER))
+    done = installed.install(*debs)
+    assert done.rc == 0, done.text
+    assert f"ebbgate: {__version__} is older than {NEWER}" in done.text
+    assert f"then install {NEWER} again" in done.text
+    assert kept(installed) == KEPT
+
+
+def test_a_removal_restores_every_knob_and_keeps_settings_and_data(installed: Chroot) -> None:
+    keep_files(installed)
+    leave_a_knob(installed)
+    text = installed.check("apt-get", "-y", "remove", "ebbgate")
+    assert "writeback_percent  10        restored" in text
+    assert knob(installed) == "10"
+    assert kept(installed).keys() == KEPT.keys()
+    left = [path for path in installed.files() if path.startswith("/usr/lib/ebbgate")]
+    assert left == []
+
+
+def test_a_removal_stops_if_a_knob_cannot_be_restored(installed: Chroot) -> None:
+    leave_a_knob(installed)
+    where = installed.path(PERCENT)
+    where.unlink()
+    where.mkdir()
+    done = installed.run("apt-get", "-y", "remove", "ebbgate")
+    assert done.rc != 0
+    assert "1 of 1 knobs could not be restored" in done.text
+    assert "so nothing is removed; try again, or reboot first" in done.text
+    assert installed.check("ebbgate", "--version").strip().endswith(__version__)
+    where.rmdir()
+    installed.sysfs.write(PERCENT, "40")
+    installed.check("apt-get", "-y", "remove", "ebbgate")
+    assert knob(installed) == "10"
+
+
+def test_a_purge_leaves_nothing(system: Chroot, debs: Debs) -> None:
+    before = system.files()
+    users = system.check("getent", "passwd") + system.check("getent", "group")
+    assert system.install(*debs).rc == 0
+    keep_files(system)
+    system.check("apt-get", "-y", "purge", "ebbgate", "ebbgate-web")
+    new = system.files() - before
+    # The tools for users keep the state before the last change; Python its own modules, compiled.
+    python = ("/usr/lib/python3", "/usr/share/python3")
+    assert [path for path in new if not (path.endswith("-") or path.startswith(python))] == []
+    assert system.check("getent", "passwd") + system.check("getent", "group") == users
+    listed = system.check("dpkg-query", "-W", "-f", "${Package} ${Status}\\n").splitlines()
+    assert [line for line in listed if "ebbgate" in line] == []
+
+
+def test_a_masked_unit_stays_masked_and_the_installation_says_so(
+    system: Chroot, debs: Debs
+) -> None:
+    mask = system.path("/etc/systemd/system/ebbgated.service")
+    mask.parent.mkdir(parents=True)
+    mask.symlink_to("/dev/null")
+    done = system.install(*debs)
+    assert done.rc == 0, done.text
+    assert "ebbgate: ebbgated.service is masked, so it was not started" in done.text
+    assert "systemctl unmask ebbgated" in done.text
+    assert system.check("readlink", "/etc/systemd/system/ebbgated.service") == "/dev/null\n"
+
+
+def test_a_package_of_another_architecture_is_refused(
+    system: Chroot, debs: Debs, tmp_path: Path
+) -> None:
+    before = system.files()
+    other = repacked(debs[0], tmp_path, ("Architecture: amd64", "Architecture: arm64"))
+    host.run(["install", "-D", other, system.path("/tmp/other.deb")])
+    done = system.run("dpkg", "-i", "/tmp/other.deb")
+    assert done.rc != 0
+    assert "package architecture (arm64) does not match system (amd64)" in done.text
+    assert system.files() == before
+
+
+def test_a_full_var_stops_an_upgrade_and_loses_nothing(
+    installed: Chroot, debs: Debs, tmp_path: Path
+) -> None:
+    keep_files(installed)
+    newer = another_version(debs, tmp_path, NEWER)
+    for deb in newer:
+        host.run(["install", "-D", deb, installed.path(f"/tmp/{deb.name}")])
+    names = [f"/tmp/{deb.name}" for deb in newer]
+    # A file system of its own for /var, with not a byte left.
+    full = (
+        "mkdir -p $root/tmp/var; mount -t tmpfs -o size=400M tmpfs $root/tmp/var;"
+        " cp -a $root/var/. $root/tmp/var; mount --bind $root/tmp/var $root/var;"
+        " dd if=/dev/zero of=$root/var/filler bs=64k status=none || true"
+    )
+    done = installed.run("dpkg", "-i", *names, first=full)
+    assert done.rc != 0
+    assert "No space left on device" in done.text
+    assert kept(installed) == KEPT
+    assert installed.check("ebbgate", "--version").strip().endswith(__version__)
+    assert installed.install(*newer).rc == 0
+    assert kept(installed) == KEPT
+
+
+def test_a_kernel_without_type_information_is_reported(installed: Chroot) -> None:
+    # What is below /sys is only this file.
+    installed.sysfs.write("/sys/devices/system/cpu/possible", "0")
+    done = installed.run("ebbgate-probe", "--check")
+    assert done.rc == 69, done.text
+    assert "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)" in done.text
+    assert "no BTF type information" in installed.run("ebbgate", "doctor").text
+
+
+def install_0_1(system: Chroot, folder: Path) -> None:
+    """Install the last 0.1.0 as its own `make install` does; the built parts are today's."""
+    bump = ["git", "log", "--format=%H", f'-S__version__ = "{__version__}"', "--"]
+    commits = host.run([*bump, "controller/ebbgate/__init__.py"], cwd=REPO).split()
+    tree = folder / "0.1.0"
+    tree.mkdir()
+    try:
+        host.run(["git", "archive", "-o", folder / "0.1.0.tar", f"{commits[-1]}^"], cwd=REPO)
+    except (IndexError, CommandFailed) as error:
+        pytest.skip(f"the history of this clone does not have 0.1.0: {error}")
+    host.run(["tar", "-C", tree, "-xf", folder / "0.1.0.tar"])
+    built = REPO / "build"
+    ready = [
+        "--old-file=probe",
+        "--old-file=webui",
+        f"PROBE={built}/ebbgate-probe",
+        f"UI={built}/webui",
+    ]
+    host.run(["make", "install", *ready, f"DESTDIR={system.path('/')}"], cwd=tree)
+
+
+def test_0_1_of_make_install_is_replaced_and_its_data_kept(
+    system: Chroot, debs: Debs, tmp_path: Path
+) -> None:
+    before = system.files()
+    install_0_1(system, tmp_path)
+    assert system.check("sh", "-c", "command -v ebbgate").strip() == "/usr/local/bin/ebbgate"
+    assert system.check("ebbgate", "--version").strip().endswith("0.1.0")
+    keep_files(system)
+    leave_a_knob(system)
+    done = system.install(*debs)
+    assert done.rc == 0, done.text
+    assert "ebbgate: removing the ebbgate of 'make install' from /usr/local" in done.text
+    assert knob(system) == "10"
+    assert kept(system) == KEPT
+    assert system.check("ebbgate", "--version").strip().endswith(__version__)
+    files = {path for path in system.files() - before if path.startswith("/usr/local")}
+    assert [path for path in files if system.path(path).is_file()] == []
+
+
+def test_0_1_stays_if_a_knob_cannot_be_restored(system: Chroot, debs: Debs, tmp_path: Path) -> None:
+    install_0_1(system, tmp_path)
+    leave_a_knob(system)
+    system.path(PERCENT).unlink()
+    system.path(PERCENT).mkdir()
+    done = system.install(*debs)
+    assert done.rc != 0
+    assert "so nothing is installed; try: ebbgate restore, or reboot" in done.text
+    assert system.check("ebbgate", "--version").strip().endswith("0.1.0")
