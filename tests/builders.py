@@ -31,6 +31,7 @@ def device(name: str = "vda", *, rotational: bool | None = True) -> Device:
         schedulers=("mq-deadline", "none"),
         nr_requests=64,
         queue_depth=32,
+        max_sectors_kb=1280,
     )
 
 

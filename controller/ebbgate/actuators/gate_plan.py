@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, StepKind, base_steps, gate_steps, write
-from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, RATE, TABLE, THRESHOLD
-from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, QUEUE_DEPTH, RATE, TABLE, THRESHOLD
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.dm import CLEANER
@@ -24,8 +23,8 @@ class GatePlan:
 
     `knobs`: all that it uses, in the order of the first write; `base`: writes that come before the
     first gate; `quick`: once these are owned, a gate takes a write or two; `steps`: those writes.
-    `queues`: the queue depths of the disks below, which a gate may ask to be shallow. They are no
-    part of the gate: it works without them.
+    `queues`: depth and longest request of the disks below, which a gate may ask to be small. They
+    are no part of the gate: it works without them.
     """
 
     knobs: tuple[str, ...]
@@ -37,7 +36,7 @@ class GatePlan:
 
 def plan_for(volume: Volume) -> GatePlan:
     """Return the plan for a volume; a kind without a gate gets no writes."""
-    queues = disk_knobs(volume, KnobPlace.DISK)
+    queues = (*disk_knobs(volume, QUEUE_DEPTH), *disk_knobs(volume, MAX_SECTORS))
     if volume.kind is Kind.BCACHE:
         return GatePlan(GATE_KNOBS, base_steps(), (PERCENT, RATE), gate_steps, queues)
     if volume.kind is Kind.DM_CACHE and volume.mapping is not None:

@@ -22,7 +22,8 @@ from typing import Final
 
 from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
-from ebbgate.knobs.places import depth_of
+from ebbgate.knobs.catalog import MAX_SECTORS
+from ebbgate.knobs.places import found_value
 from ebbgate.knobs.values import clamped
 from ebbgate.model.decision import NOT_WRITTEN, Gate, GateKind, Outcome
 from ebbgate.units import NS_PER_MS
@@ -31,6 +32,9 @@ _LOG = logging.getLogger(__name__)
 
 _READ_NS_MAX: Final = 50 * NS_PER_MS
 """A read of the volume takes less than 1 ms; a longer one may wait for bcache's lock."""
+REQUEST_KIB: Final = 512
+"""With a shallow queue: of 1280 KiB a disk takes 10 ms for each, and a returning request waits for
+several of them; of 128 KiB it drains a sixth less."""
 Job = Callable[[KnobWriter], list[Outcome]]
 Report = Callable[[str, list[Outcome], int | None], None]
 """Called with the job's name, its outcomes and when they were due (monotonic ns; None: not urgent),
@@ -206,10 +210,10 @@ def drive(
 def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
     """Return the writes that bring the disks' queues to the gate's depth: of all disks or none.
 
-    Disks that another volume uses, too, keep their depth: its users may work in this gap.
-
-    A queue is never made deeper than it was. Only an open gate begins it: a close is urgent, and
-    journalling an original takes long.
+    Disks that another volume uses, too, keep their depth: its users may work in this gap. A queue
+    is never made deeper than it was. Only an open gate begins it: a close is urgent, and
+    journalling an original takes long. The longest request stays short until the knobs are
+    released: that costs users nothing, and later kernels halt the queue for each change.
     """
     foreign = writer.manual | writer.pinned
     alone = foreign.isdisjoint(writer.plan.queues) and not writer.disk_users.volumes
@@ -219,8 +223,11 @@ def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
         owned = writer.owned.get(knob)
         if knob in foreign or (owned is None and (not depth_ios or gate.kind is GateKind.CLOSED)):
             continue
-        before = int(owned.original) if owned else depth_of(writer.volume, knob)
-        value = str(min(clamped(knob, depth_ios)[0], before) if depth_ios else before)
+        before = int(owned.original) if owned else found_value(writer.volume, knob)
+        if knob.startswith(MAX_SECTORS):
+            value = str(min(REQUEST_KIB, before))
+        else:
+            value = str(min(clamped(knob, depth_ios)[0], before) if depth_ios else before)
         if owned is None or owned.tried is not None or owned.written != value:
             steps.append(Step(StepKind.WRITE, knob, value))
     return steps

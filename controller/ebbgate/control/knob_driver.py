@@ -17,8 +17,16 @@ from ebbgate.actuators.bcache_steps import Step, StepKind, congestion_off_steps,
 from ebbgate.actuators.gate_plan import cleaner_step, split_steps
 from ebbgate.actuators.gate_worker import GateWorker, Job, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
-from ebbgate.knobs.catalog import CONGESTED, CUTOFF, FLUSH, MAX_SECTORS, RATE, TABLE, TRIGGER_GC
-from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.catalog import (
+    CONGESTED,
+    CUTOFF,
+    FLUSH,
+    MAX_SECTORS,
+    RATE,
+    SCHEDULER,
+    TABLE,
+    TRIGGER_GC,
+)
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import (
     CLEAN,
@@ -137,7 +145,7 @@ class KnobDriver:
             self.applied.split = False
         elif knob in CONGESTED:
             self.applied.congestion_off = False
-        elif knob in disk_knobs(self.writer.volume, KnobPlace.DISK_QUEUE):
+        elif knob in disk_knobs(self.writer.volume, SCHEDULER):
             self.applied.scheduler = ""
 
     def release(self, why: str) -> None:
@@ -352,7 +360,7 @@ def _scheduler_job(scheduler: str, reason: Reason) -> Job:
     """Give all disks below the volume this I/O scheduler, or none of them; empty: their own."""
 
     def job(writer: KnobWriter) -> list[Outcome]:
-        knobs = disk_knobs(writer.volume, KnobPlace.DISK_QUEUE)
+        knobs = disk_knobs(writer.volume, SCHEDULER)
         steps = [Step(StepKind.WRITE, knob, scheduler) for knob in knobs] if scheduler else []
         outcomes = writer.apply(steps, reason)
         if not steps or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):

@@ -33,6 +33,7 @@ CONGESTED: Final = ("congested_read_threshold_us", "congested_write_threshold_us
 TRIGGER_GC: Final = "trigger_gc"
 THRESHOLD: Final = "migration_threshold"
 MAX_SECTORS: Final = "max_sectors_kb"
+"""Of a dm volume, and, with the name of a disk, of each disk below a volume."""
 QUEUE_DEPTH: Final = "queue_depth"
 SCHEDULER: Final = "scheduler"
 TABLE: Final = "table"
@@ -266,6 +267,22 @@ KNOBS: Final[tuple[Knob, ...]] = (
         ),
     ),
     Knob(
+        name=MAX_SECTORS,
+        kinds=_BCACHE | _DM_CACHE,
+        place=KnobPlace.DISK_QUEUE,
+        unit=KnobUnit.KIB,
+        about="longest request to the disk, KiB",
+        # bcache's pieces are merged up to this, and the disk finishes what it has begun.
+        purpose="with a short queue: a returning request waits for a few short writes",
+        resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
+        bounds=KnobBounds(
+            64,
+            32_767,
+            "shorter requests cost streams throughput; the kernel refuses more than the host takes",
+            "block/blk-sysfs.c, queue_max_sectors_store",
+        ),
+    ),
+    Knob(
         name=SCHEDULER,
         kinds=_BCACHE | _DM_CACHE,
         place=KnobPlace.DISK_QUEUE,
@@ -302,8 +319,9 @@ KNOBS: Final[tuple[Knob, ...]] = (
         listed=False,
     ),
 )
-BY_NAME: Final[Mapping[str, Knob]] = {knob.name: knob for knob in KNOBS}
-BOUNDS: Final[Mapping[str, KnobBounds]] = {knob.name: knob.bounds for knob in KNOBS if knob.bounds}
+BY_NAME: Final[Mapping[str, Knob]] = {knob.key: knob for knob in KNOBS}
+"""By `Knob.key`."""
+BOUNDS: Final[Mapping[str, KnobBounds]] = {knob.key: knob.bounds for knob in KNOBS if knob.bounds}
 NEVER: Final[Mapping[str, str]] = {
     "attach": "puts a cache under a volume that is in use",
     "detach": "discards all cached data",
@@ -331,8 +349,8 @@ are no settings and have no row."""
 
 def find_knob(name: str) -> Knob | None:
     """Return the row of a knob, also by its name for one disk; None: there is no such knob."""
-    found = BY_NAME.get(name.partition(":")[0])
-    return None if found is not None and ":" in name and not found.per_disk else found
+    base, colon, _ = name.partition(":")
+    return BY_NAME.get(base + colon)
 
 
 def knob_row(name: str) -> Knob:

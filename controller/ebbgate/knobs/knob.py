@@ -136,6 +136,11 @@ class Knob:
         return self.place in (KnobPlace.DISK, KnobPlace.DISK_QUEUE)
 
     @property
+    def key(self) -> str:
+        """What names it in the catalogue: a knob of a disk ends in a colon."""
+        return f"{self.name}:" if self.per_disk else self.name
+
+    @property
     def readable(self) -> bool:
         """Does the kernel print its value?"""
         return self.form is not ValueForm.UNREADABLE

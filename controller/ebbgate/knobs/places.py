@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ebbgate.knobs.catalog import KNOBS, find_knob, knob_row
+from ebbgate.knobs.catalog import BY_NAME, KNOBS, find_knob, knob_row
 from ebbgate.knobs.knob import Knob, KnobPlace
 from ebbgate.model.volume import Volume
 
@@ -22,8 +22,7 @@ def knobs_of(volume: Volume) -> tuple[Knob, ...]:
 
 def _of_disks(volume: Volume, knob: Knob) -> tuple[Knob, ...]:
     """All disks or none: one deep queue in an array is enough to keep requests waiting."""
-    known = "queue_depth" if knob.place is KnobPlace.DISK else "scheduler"
-    if any(getattr(disk, known) is None for disk in volume.disks):
+    if any(getattr(disk, knob.name) is None for disk in volume.disks):
         return ()
     return tuple(replace(knob, name=f"{knob.name}:{disk.name}") for disk in volume.disks)
 
@@ -50,18 +49,22 @@ def is_path_of(name: str, path: str) -> bool:
     knob = find_knob(name)
     if knob is not None and knob.per_disk:
         return path == _disk_path(disk, knob)
-    return path.rpartition("/")[2] == base
+    # A knob that only a newer version knows is still restored.
+    known = knob is not None or f"{base}:" not in BY_NAME
+    return known and path.rpartition("/")[2] == base
 
 
-def disk_knobs(volume: Volume, place: KnobPlace) -> tuple[str, ...]:
+def disk_knobs(volume: Volume, name: str) -> tuple[str, ...]:
     """Return the names of a knob of all its disks; empty where one of them lacks it."""
-    return tuple(knob.name for knob in knobs_of(volume) if knob.place is place)
+    if volume.kind not in BY_NAME[f"{name}:"].kinds:
+        return ()
+    return tuple(knob.name for knob in _of_disks(volume, BY_NAME[f"{name}:"]))
 
 
-def depth_of(volume: Volume, knob: str) -> int:
-    """Return the queue depth that a disk had when the volume was found. Raises KeyError."""
-    depths = {disk.name: disk.queue_depth for disk in volume.disks}
-    return depths[knob.partition(":")[2]] or 1
+def found_value(volume: Volume, knob: str) -> int:
+    """Return the number that a knob of a disk had when the volume was found. Raises KeyError."""
+    base, _, name = knob.partition(":")
+    return {disk.name: getattr(disk, base) for disk in volume.disks}[name] or 1
 
 
 def _disk_path(disk: str, knob: Knob) -> str:

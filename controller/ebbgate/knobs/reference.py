@@ -32,8 +32,8 @@ def _bounds(knob: Knob) -> str:
     if knob.bounds is None:
         return f"{' or '.join(knob.words)} only" if knob.words else "-"
     if knob.bounds.low == knob.bounds.high:
-        return f"{format_value(knob.name, knob.bounds.low)} only"
-    return format_range(knob.name)
+        return f"{format_value(knob.key, knob.bounds.low)} only"
+    return format_range(knob.key)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ class Device:
     schedulers: tuple[str, ...] = field(default=(), compare=False)
     nr_requests: int | None = field(default=None, compare=False)
     queue_depth: int | None = field(default=None, compare=False)
+    max_sectors_kb: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

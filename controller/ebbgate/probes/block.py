@@ -30,6 +30,7 @@ def describe_device(sysfs: Sysfs, name: str) -> Device | None:
         schedulers=tuple(word.strip("[]") for word in schedulers.split()),
         nr_requests=sysfs.read_int(queue / "nr_requests"),
         queue_depth=sysfs.read_int(queue.parent / "device" / "queue_depth"),
+        max_sectors_kb=sysfs.read_int(queue / "max_sectors_kb"),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from ebbgate.actuators.bcache_steps import write
 from ebbgate.actuators.restore import restore
 from ebbgate.errors import UsageError
-from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.catalog import QUEUE_DEPTH
 from ebbgate.knobs.places import disk_knobs, is_path_of, knob_path
 from ebbgate.knobs.settable import check_knob, check_name, checked_value, may_be_set
 from ebbgate.model.decision import Gate, GateKind, OutcomeKind
@@ -69,6 +69,9 @@ def test_restore_without_a_daemon_writes_the_depth_back(harness: WriterHarness) 
         ("queue_depth", "/sys/block/vda/device/queue_depth", False),
         ("queue_depth:../x", "/sys/block/vda/device/queue_depth", False),
         ("sequential_cutoff", "/sys/block/bcache0/bcache/sequential_cutoff", True),
+        ("max_sectors_kb", "/sys/block/dm-0/queue/max_sectors_kb", True),
+        ("max_sectors_kb:vda", "/sys/block/vda/queue/max_sectors_kb", True),
+        ("max_sectors_kb:vda", "/sys/block/dm-0/queue/max_sectors_kb", False),
         ("cutoff", "/sys/block/bcache0/bcache/sequential_cutoff", False),
     ],
 )
@@ -79,9 +82,9 @@ def test_a_journalled_path_must_be_that_of_its_knob(knob: str, path: str, same: 
 def test_an_array_has_a_depth_for_each_disk_or_none() -> None:
     disks = (device("sda"), device("sdb"))
     array = replace(volume(), disks=disks)
-    assert disk_knobs(array, KnobPlace.DISK) == ("queue_depth:sda", "queue_depth:sdb")
+    assert disk_knobs(array, QUEUE_DEPTH) == ("queue_depth:sda", "queue_depth:sdb")
     hidden = replace(disks[1], queue_depth=None)
-    assert disk_knobs(replace(array, disks=(disks[0], hidden)), KnobPlace.DISK) == ()
+    assert disk_knobs(replace(array, disks=(disks[0], hidden)), QUEUE_DEPTH) == ()
 
 
 def test_the_depth_is_set_by_the_name_of_a_disk() -> None:
@@ -189,3 +192,20 @@ def test_where_a_queue_refuses_its_depth_the_gate_stays_closed(harness: WriterHa
     del harness.sysfs.before["queue_depth"]
     harness.drive(OPEN)
     assert (harness.value(DEPTH), harness.value("writeback_percent")) == ("8", "0")
+
+
+LONGEST = "max_sectors_kb:vda"
+
+
+def test_the_longest_request_stays_short_until_the_knobs_are_released(
+    harness: WriterHarness,
+) -> None:
+    harness.drive(OPEN)
+    assert harness.value(LONGEST) == "512"
+    harness.drive(SHUT)
+    assert (harness.value(DEPTH), harness.value(LONGEST)) == ("32", "512")
+    del harness.sysfs.log[:]
+    harness.drive(OPEN)
+    assert "max_sectors_kb" not in knob_order(harness)
+    harness.drive(RELEASED)
+    assert harness.value(LONGEST) == "1280"

@@ -76,7 +76,7 @@ def test_the_gate_of_a_volume_has_the_knobs_marked_as_gate(found: Volume) -> Non
         (volume(), "migration_threshold", None),
         (volume(), "queue_depth:vda", "/sys/block/vda/device/queue_depth"),
         (volume(), "queue_depth:vdb", None),
-        (volume(), "queue_depth", None),
+        (volume(), "max_sectors_kb:vda", "/sys/block/vda/queue/max_sectors_kb"),
         (dm_volume(), "queue_depth:vda", None),
         (dm_volume(), "sequential_cutoff", None),
         (dm_volume(), "flush", None),

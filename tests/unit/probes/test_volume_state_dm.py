@@ -27,7 +27,11 @@ def test_the_state_of_a_dm_cache_comes_from_its_status_line(fake: FakeSysfs) -> 
     assert (state.state, state.cache_mode) == ("dirty", "writeback")
     assert (state.dirty_bytes, state.cache_bytes) == (16 * 64 * KIB, 14528 * 64 * KIB)
     assert state.in_use_ratio == 0.5
-    of_the_disk = {"queue_depth:vda": "32", "scheduler:vda": "mq-deadline"}
+    of_the_disk = {
+        "queue_depth:vda": "32",
+        "scheduler:vda": "mq-deadline",
+        "max_sectors_kb:vda": "1280",
+    }
     assert state.knobs == {THRESHOLD: "2048", MAX_SECTORS: "1280", **of_the_disk}
 
 
