@@ -19,6 +19,7 @@ from tests.fake_sysfs import WatchedSysfs, fake_bcache
 REASON = Reason("idle_destage", "idle for 410 ms (needs 300)")
 PACED = Gate(GateKind.PACED, 8 * MIB)
 CLOSED = Gate(GateKind.CLOSED, 512)
+HELD = Gate(GateKind.HELD)
 RELEASED = Gate(GateKind.RELEASED)
 
 

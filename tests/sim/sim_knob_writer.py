@@ -17,7 +17,7 @@ from tests.sim.disk import Disk
 from tests.sim.writeback import Writeback
 
 DEPTH = 32
-ORIGINALS = (write(PERCENT, 10), write(RATE, 8))
+ORIGINALS = (write(PERCENT, 10), write(RATE, 8), write(RUNNING, 1))
 
 
 class SimKnobWriter:
@@ -83,5 +83,5 @@ class SimKnobWriter:
         elif step.knob == RATE:
             self._writeback.rate_sectors_per_s = int(step.value)
         elif step.knob == RUNNING:
-            self._writeback.wake()
+            self._writeback.run(step.value == "1")
         self._next()

@@ -21,6 +21,10 @@ from tests.sim.disk import Disk, Request
 JIFFY_NS = 4 * NS_PER_MS
 """HZ is 250 on Debian."""
 IN_FLIGHT_MAX = 64
+KEY_BUFFER = 500
+"""Pieces that the thread takes from the index at once (bcache.h, KEYBUF_NR)."""
+MARK_BYTES = 4096
+"""Of the superblock of the backing device, which says whether the cache has dirty data."""
 AHEAD_NS_MAX = 5 * NS_PER_S // 2
 BEHIND_NS_MAX = 2 * NS_PER_S
 
@@ -46,13 +50,24 @@ class _Thread(Enum):
     BLOCKED = auto()
     """The limit of pieces under way is reached."""
     CLEAN = auto()
+    HELD = auto()
+    """writeback_running is 0, and the key buffer is empty."""
 
 
 class Writeback:
-    """The thread, the dirty data, and the two knobs that control it."""
+    """The thread, the dirty data, and the knobs that control it.
+
+    `marks`: count and write the superblock whenever the cache becomes dirty or clean.
+    """
 
     def __init__(
-        self, clock: Clock, disk: Disk, pieces: Iterable[Piece], machine: Machine = EMULATED
+        self,
+        clock: Clock,
+        disk: Disk,
+        pieces: Iterable[Piece],
+        machine: Machine = EMULATED,
+        *,
+        marks: bool = False,
     ) -> None:
         self._clock = clock
         self._disk = disk
@@ -67,6 +82,11 @@ class Writeback:
         self.writing_bytes = 0
         self.done_ios = 0
         self.done_bytes = 0
+        self.marked_ios = 0
+        self._marks = marks
+        self._marked_dirty = bool(self._dirty)
+        self._running = True
+        self._buffered = 0
         self._next_ns = 0
         self._nap = 0
         self._thread = _Thread.RUNNING
@@ -82,10 +102,20 @@ class Writeback:
         if self._thread is _Thread.SLEEPING:
             self._rest(self._delay_ns(0))
 
+    def run(self, on: bool) -> None:
+        """Set writeback_running; 0 lets the key buffer go out first."""
+        if self._running and not on:
+            self._buffered = min(KEY_BUFFER, len(self._dirty))
+        self._running = on
+        if on and self._thread is _Thread.HELD:
+            self._rest(0)
+        self.wake()
+
     def add(self, piece: Piece) -> None:
         """Handle a user's write that the cache took."""
         insort(self._dirty, piece, key=lambda dirty: -dirty[0])
         self.dirty_bytes += piece[1]
+        self._mark(dirty=True)
         if self._thread is _Thread.CLEAN:
             self._thread = _Thread.RUNNING
             self._clock.after(self._machine.pass_ns, self._pass)
@@ -110,14 +140,25 @@ class Writeback:
         nap = self._nap
         self._clock.after(delay_ns, lambda: self.wake() if nap == self._nap else None)
 
+    def _mark(self, *, dirty: bool) -> None:
+        if self._marks and dirty != self._marked_dirty:
+            self._marked_dirty = dirty
+            self.marked_ios += 1
+            self._disk.submit(Request(0, MARK_BYTES, destage=False, done=lambda: None))
+
     def _pass(self) -> None:
+        if not (self._running or self._buffered):
+            self._thread = _Thread.HELD
+            return
         if not self._dirty:
             self._thread = _Thread.CLEAN
+            self._mark(dirty=False)
             return
         if self.in_flight_ios >= IN_FLIGHT_MAX:
             self._thread = _Thread.BLOCKED
             return
         piece = self._dirty.pop()
+        self._buffered = max(0, self._buffered - 1)
         self.reading_ios += 1
         self._clock.after(self._machine.cache_read_ns, lambda: self._write(piece))
         self._rest(self._delay_ns(piece[1]))

@@ -26,8 +26,8 @@ from ebbgate.units import SECTOR_BYTES
 
 PERCENT_PACED = "40"
 
-BASE: Mapping[str, str] = {DELAY: "0", UPDATE_SECONDS: "60", IDLE_MAX_RATE: "0"}
-"""Written once before the first gate, restored when the gate is released."""
+BASE: Mapping[str, str] = {RUNNING: "1", DELAY: "0", UPDATE_SECONDS: "60", IDLE_MAX_RATE: "0"}
+"""Written once before the first gate, restored when the gate is released, the first one last."""
 
 GATE_KNOBS = (*BASE, PERCENT, RATE)
 
@@ -63,6 +63,7 @@ def write(knob: str, value: int | str, *, always: bool = False) -> Step:
 
 _PACED = write(PERCENT, PERCENT_PACED)
 _WIDE = write(PERCENT, 0)
+_RUN = write(RUNNING, 1)
 _KICK = write(RUNNING, 1, always=True)
 _BASE_STEPS = tuple(write(knob, value) for knob, value in BASE.items())
 
@@ -71,8 +72,11 @@ def gate_steps(gate: Gate) -> tuple[Step, ...]:
     """Return the writes that set the gate. Raises ValueError for RELEASED, which is a restore."""
     rate = write(RATE, max(1, gate.rate_bytes_per_s // SECTOR_BYTES))
     if gate.kind in (GateKind.CLOSED, GateKind.PACED):
-        # The rate first: it bounds destage while the percentage changes.
-        return (rate, _PACED)
+        # The rate first: it bounds destage while the percentage changes, and after a hold.
+        return (rate, _PACED, _RUN)
+    if gate.kind is GateKind.HELD:
+        # The thread's key buffer still goes out, so as fast as it can: at a rate it takes minutes.
+        return (_WIDE, write(RUNNING, 0))
     if gate.kind is GateKind.PULSED:
         return (rate, _WIDE, _KICK, Step(StepKind.SLEEP, sleep_ns=gate.pulse_ns), _PACED)
     if gate.kind is GateKind.OPEN:

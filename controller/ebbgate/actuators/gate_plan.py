@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, StepKind, base_steps, gate_steps, write
-from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, QUEUE_DEPTH, RATE, TABLE, THRESHOLD
+from ebbgate.knobs.catalog import (
+    MAX_SECTORS,
+    PERCENT,
+    QUEUE_DEPTH,
+    RATE,
+    RUNNING,
+    TABLE,
+    THRESHOLD,
+)
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.dm import CLEANER
@@ -38,7 +46,7 @@ def plan_for(volume: Volume) -> GatePlan:
     """Return the plan for a volume; a kind without a gate gets no writes."""
     queues = (*disk_knobs(volume, QUEUE_DEPTH), *disk_knobs(volume, MAX_SECTORS))
     if volume.kind is Kind.BCACHE:
-        return GatePlan(GATE_KNOBS, base_steps(), (PERCENT, RATE), gate_steps, queues)
+        return GatePlan(GATE_KNOBS, base_steps(), (PERCENT, RATE, RUNNING), gate_steps, queues)
     if volume.kind is Kind.DM_CACHE and volume.mapping is not None:
         steps = partial(threshold_steps, volume.mapping.block_sectors)
         return GatePlan((THRESHOLD,), (), (THRESHOLD,), steps, queues)
@@ -46,12 +54,12 @@ def plan_for(volume: Volume) -> GatePlan:
 
 
 def threshold_steps(block_sectors: int, gate: Gate) -> tuple[Step, ...]:
-    """Return the write that bounds the blocks in flight; 0 for a closed gate.
+    """Return the write that bounds the blocks in flight; 0 for a closed or held gate.
 
     The kernel starts another block while it fits within the threshold with those in flight
     (dm-cache-target.c, spare_migration_bandwidth). Raises ValueError for a gate of another kind.
     """
-    if gate.kind is GateKind.CLOSED:
+    if gate.kind in (GateKind.CLOSED, GateKind.HELD):
         return (write(THRESHOLD, 0),)
     if gate.kind is GateKind.PACED:
         return (write(THRESHOLD, max(1, gate.depth_ios) * block_sectors),)

@@ -266,7 +266,8 @@ class KnobWriter:
     def _write_owned(self, action: Action, owned: OwnedKnob) -> Outcome:
         """Write another value to a knob whose original is journalled."""
         try:
-            self.journal.writing(owned.entry, action.new, owned.written)
+            if action.new not in owned.ours or owned.tried is not None:
+                self.journal.writing(owned.entry, action.new, owned.written)
         except OSError as error:
             return self._journal_failed(action, error)
         outcome = self._store(action, read_back=knob_row(action.knob).verified)

@@ -118,9 +118,10 @@ KNOBS: Final[tuple[Knob, ...]] = (
         name=RUNNING,
         unit=KnobUnit.FLAG,
         about="destage on or off; writing 1 wakes it",
-        purpose="wakes the kernel's thread; leaves no value behind",
-        bounds=KnobBounds(1, 1, "0 would stop destage; 1 wakes its thread", "bcache/sysfs.c"),
-        trigger=True,
+        # The thread looks at it before it fills its key buffer, not while it empties that.
+        purpose="1: wakes the kernel's thread; 0: only for a rule with `destage_rate: hold`",
+        bounds=KnobBounds(0, 1, "off or on", "bcache/writeback.c, bch_writeback_thread"),
+        gate=True,
         verified=False,
     ),
     _backing(

@@ -12,6 +12,7 @@ class GateKind(StrEnum):
     """How much destage is let through.
 
     - `released`: the kernel's own settings.
+    - `held`: nothing, so that the disk can sleep; what is under way ends.
     - `closed`: almost nothing.
     - `paced`: at a rate.
     - `pulsed`: for a moment as fast as the kernel can, in the idle I/O class, then paced.
@@ -19,6 +20,7 @@ class GateKind(StrEnum):
     """
 
     RELEASED = "released"
+    HELD = "held"
     CLOSED = "closed"
     PACED = "paced"
     PULSED = "pulsed"

@@ -20,7 +20,7 @@ from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.rollback_guard import Verdict, WatchedSetting
 from ebbgate.policy.state import ArbiterState, OverrideChange, State
 from ebbgate.policy.strategies import idle_destage
-from ebbgate.policy.strategies.destage_state import DestageParams, Phase
+from ebbgate.policy.strategies.destage_state import Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import format_ns
 
@@ -28,8 +28,6 @@ ROLLBACK_GUARD = "rollback_guard"
 _STREAM_KNOBS = frozenset({CUTOFF, MAX_SECTORS})
 _ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, ROLLBACK_GUARD})
 """These proposals come and go; those of rules and strategies are there all the time."""
-_EASE = 2.0
-"""Hysteresis as in idle_destage: the level itself moves as soon as the gate opens."""
 
 
 DecisionKey = tuple[object, ...]
@@ -89,6 +87,7 @@ def decision_key(state: State, policy: Policy, decision: Decision) -> DecisionKe
         decision.sequential_cutoff_bytes,
         decision.congestion_bypass,
         tuple(rule.strategy for rule in rules.in_force(state.rules, policy.rules)),
+        state.hold.settled,
         tuple(proposal.unsupported for proposal in decision.proposals),
         tuple((p.strategy, p.knobs) for p in decision.proposals if p.strategy in _ABOVE),
     )
@@ -135,21 +134,11 @@ def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
     if own.by != IDLE_DESTAGE or state.destage.phase is not Phase.PRESSURE:
         return own
     rolled_back = rollback_guard.verdict(arbiter.rollback, WatchedSetting.GATE, now_ns) is not None
-    if rolled_back and not must_destage(state.frame, params):
+    if rolled_back and not idle_destage.must_destage(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
         shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
         return Ruling(shut, ROLLBACK_GUARD, "users waited longer after the gate was opened")
     return own
-
-
-def must_destage(frame: Frame | None, params: DestageParams) -> bool:
-    """Return whether dirty data must go, however long users wait; also if the room is unknown."""
-    if frame is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
-        return True
-    full_s, room = frame.time_to_full_s, frame.dirty_room_bytes
-    if full_s is not None and full_s < params.full_soon_s * _EASE:
-        return True
-    return room < params.room_ratio_min * _EASE * frame.cache_bytes
 
 
 def _verdicts(state: State, now_ns: int) -> list[Verdict]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
+from ebbgate.policy.hold import AGE_NS_MAX
 from ebbgate.policy.limits import Limits
 from ebbgate.policy.rollback_guard import RollbackParams
 from ebbgate.policy.rules import Rule
@@ -64,6 +65,7 @@ class Policy:
     - `rollback`: the bounds of the rollback guard.
     - `order`: of the strategies; `rules` come before them, `limits` apply to all.
     - `backing_scheduler`: for the disks below the volume; empty: they keep theirs.
+    - `hold_ns_max`: the longest time for which a rule may hold dirty data back.
     - `overlay`: the schedule's entry that is in force; empty without one.
     """
 
@@ -77,6 +79,7 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     overlay: str = ""
     backing_scheduler: str = ""
+    hold_ns_max: int = AGE_NS_MAX
 
 
 def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:

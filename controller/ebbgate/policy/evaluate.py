@@ -12,12 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ebbgate.model.decision import Decision, Gate, Proposal
+from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample
 from ebbgate.model.volume import UNWRITABLE
-from ebbgate.policy import limits, rules
+from ebbgate.policy import hold, limits, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.hold import HoldState
 from ebbgate.policy.other_knobs import NO_GATE
 from ebbgate.policy.rules import RulesState
 from ebbgate.policy.state import State
@@ -64,10 +65,11 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
     if unsupported(frame):
         return State(congested=state.congested, frame=frame, arbiter=state.arbiter)
     ruled = rules.on_frame(state.rules, frame, policy.rules, frame.at_ns)
+    held = _hold(state, ruled, frame, policy)
     destage, streams = DestageState(), StreamState()
     if policy.destage is not None:
         destage = idle_destage.on_frame(state.destage, frame, policy.destage)
-        if _gate_rule(ruled, policy) is not None:
+        if _gate_rule(ruled, policy, held) is not None:
             # The queue is not sampled while a rule decides: what was measured before ends here.
             destage = replace(destage, pace=replace(destage.pace, window_start=None))
     if policy.streams is not None:
@@ -81,6 +83,7 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
         congested=congested,
         frame=frame,
         arbiter=state.arbiter,
+        hold=held,
     )
 
 
@@ -111,7 +114,7 @@ def _chosen_gate(state: State, policy: Policy) -> Ruling:
     frame = state.frame
     if frame is not None and (why_not := unsupported(frame)):
         return Ruling(None, IDLE_DESTAGE, why_not)
-    rule = _gate_rule(state.rules, policy)
+    rule = _gate_rule(state.rules, policy, state.hold)
     if rule is not None:
         return Ruling(rule.gate, rule.strategy, rule.reason)
     # Of the strategies only this one sets the gate.
@@ -182,12 +185,26 @@ def unsupported(frame: Frame) -> str:
     return ""
 
 
-def _gate_rule(ruled: RulesState, policy: Policy) -> Proposal | None:
-    """Return the first proposal of a rule that sets the gate; None without one."""
+def _gate_rule(ruled: RulesState, policy: Policy, held: HoldState) -> Proposal | None:
+    """Return the first proposal of a rule that sets the gate; None without one.
+
+    One that holds is passed over once the hold had to end.
+    """
     for proposal in rules.in_force(ruled, policy.rules):
-        if proposal.gate is not None:
+        if proposal.gate is not None and not (held.over and _holds(proposal)):
             return proposal
     return None
+
+
+def _holds(proposal: Proposal) -> bool:
+    return proposal.gate is not None and proposal.gate.kind is GateKind.HELD
+
+
+def _hold(state: State, ruled: RulesState, frame: Frame, policy: Policy) -> HoldState:
+    first = _gate_rule(ruled, policy, hold.NONE)
+    wanted = first is not None and _holds(first)
+    params = policy.destage or DestageParams()
+    return hold.on_frame(state.hold, frame, params, policy.hold_ns_max, wanted=wanted)
 
 
 def _rule_proposals(
@@ -201,8 +218,15 @@ def _rule_proposals(
             Proposal(r.proposal.strategy, why_not, unsupported=why_not) for r in policy.rules
         )
     if explain is None:
-        return rules.in_force(state.rules, policy.rules)
-    return rules.proposals(state.rules, policy.rules, explain, now_ns)
+        found = rules.in_force(state.rules, policy.rules)
+    else:
+        found = rules.proposals(state.rules, policy.rules, explain, now_ns)
+    if not state.hold.text:
+        return found
+    return tuple(
+        replace(each, reason=f"{each.reason}; {state.hold.text}") if _holds(each) else each
+        for each in found
+    )
 
 
 def _destage_proposal(state: State, params: DestageParams, explain: Frame | None) -> Proposal:

@@ -90,7 +90,7 @@ def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
         return Gate(GateKind.PACED, rate)
     if rate == gate.rate_bytes_per_s:
         return gate
-    if gate.kind is GateKind.CLOSED and rate > gate.rate_bytes_per_s:
+    if gate.kind in (GateKind.CLOSED, GateKind.HELD) and rate > gate.rate_bytes_per_s:
         return Gate(GateKind.PACED, rate)
     return replace(gate, rate_bytes_per_s=rate)
 

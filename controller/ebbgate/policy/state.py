@@ -9,6 +9,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.policy.drain import DrainPlan
+from ebbgate.policy.hold import HoldState
 from ebbgate.policy.rollback_guard import RollbackState
 from ebbgate.policy.rules import RulesState
 from ebbgate.policy.strategies.destage_state import DestageState
@@ -58,6 +59,7 @@ class State:
     frame: Frame | None = None
     edge: Edge | None = None
     arbiter: ArbiterState = field(default_factory=ArbiterState)
+    hold: HoldState = field(default_factory=HoldState)
 
     @property
     def current_frame(self) -> Frame | None:

@@ -293,7 +293,7 @@ def _gate_text(decision: Decision, state: State, policy: Policy, mixed: bool) ->
         return f"decided by {IDLE_DESTAGE}"
     if gate is None or gate.kind is GateKind.RELEASED:
         return KERNELS
-    if gate.kind in (GateKind.CLOSED, GateKind.OPEN):
+    if gate.kind in (GateKind.HELD, GateKind.CLOSED, GateKind.OPEN):
         return str(gate.kind)
     if not destage or not state.destage.pacing:
         return f"{gate.depth_ios} at once" if gate.depth_ios else format_rate(gate.rate_bytes_per_s)

@@ -34,8 +34,15 @@ def spelt(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("gate", "writes"),
     [
-        (Gate(GateKind.CLOSED, 512), [("writeback_rate", "1"), ("writeback_percent", "40")]),
-        (Gate(GateKind.PACED, 8 * MIB), [("writeback_rate", "16384"), ("writeback_percent", "40")]),
+        (Gate(GateKind.HELD), [("writeback_percent", "0"), ("writeback_running", "0")]),
+        (
+            Gate(GateKind.CLOSED, 512),
+            [("writeback_rate", "1"), ("writeback_percent", "40"), ("writeback_running", "1")],
+        ),
+        (
+            Gate(GateKind.PACED, 8 * MIB),
+            [("writeback_rate", "16384"), ("writeback_percent", "40"), ("writeback_running", "1")],
+        ),
         (
             Gate(GateKind.PULSED, 8 * MIB, 200_000),
             [
@@ -64,9 +71,11 @@ def test_a_pulse_ends_paced() -> None:
 
 
 def test_only_the_wake_is_written_without_a_change() -> None:
-    for kind in (GateKind.CLOSED, GateKind.PACED, GateKind.PULSED, GateKind.OPEN):
+    for kind in (GateKind.PULSED, GateKind.OPEN):
         for step in gate_steps(Gate(kind, MIB, 1)):
             assert step.always == (step.knob == "writeback_running")
+    for kind in (GateKind.HELD, GateKind.CLOSED, GateKind.PACED):
+        assert not any(step.always for step in gate_steps(Gate(kind, MIB, 1)))
 
 
 def test_the_steps_of_base_cutoff_and_congestion() -> None:
@@ -83,8 +92,9 @@ def test_a_cutoff_below_64_kib_is_never_written(wanted_bytes: int) -> None:
     assert cutoff_steps(wanted_bytes)[0].value == str(64 * KIB)
 
 
-def test_writeback_is_never_stopped() -> None:
-    assert write("writeback_running", 0).value == "1"
+def test_only_a_hold_stops_the_kernels_thread() -> None:
+    for kind in set(GateKind) - {GateKind.RELEASED, GateKind.HELD}:
+        assert ("writeback_running", "0") not in spelt(gate_steps(Gate(kind, MIB, 1)))
 
 
 @pytest.mark.parametrize("knob", ["cache_mode", "io_disable", "detach", "stop", "label"])

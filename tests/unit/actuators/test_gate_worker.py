@@ -14,6 +14,7 @@ import pytest
 from ebbgate.actuators.bcache_steps import write
 from ebbgate.actuators.gate_worker import GateWorker, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.knobs.catalog import RUNNING
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume
@@ -72,7 +73,7 @@ def test_a_gate_is_set_and_reported_with_the_time_of_its_edge(harness: GateHarne
     harness.set_gate(paced(8), "pace", since_ns=17)
     name, outcomes, since_ns = harness.report()
     assert (name, since_ns) == ("pace", 17)
-    assert outcomes[-1].action.knob == "writeback_percent"
+    assert [each.action.knob for each in outcomes][-2:] == ["writeback_percent", RUNNING]
 
 
 def test_only_the_newest_waiting_gate_is_set(harness: GateHarness) -> None:

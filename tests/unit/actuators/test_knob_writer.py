@@ -17,7 +17,7 @@ from ebbgate.model.volume import Kind
 from ebbgate.units import KIB, MIB, NS_PER_MS
 from tests.builders import volume
 from tests.fake_sysfs import failing
-from tests.knob_writer_fixture import CLOSED, PACED, REASON, WriterHarness, kinds
+from tests.knob_writer_fixture import CLOSED, HELD, PACED, REASON, RELEASED, WriterHarness, kinds
 
 
 @pytest.fixture
@@ -157,10 +157,44 @@ def deaf(harness: WriterHarness, knob: str) -> None:
 def test_the_base_knobs_are_written_before_the_gate(harness: WriterHarness) -> None:
     harness.drive(PACED)
     assert harness.sysfs.log == [
-        *BASE.items(),
+        *((knob, value) for knob, value in BASE.items() if knob != "writeback_running"),
         ("writeback_rate", "16384"),
         ("writeback_percent", "40"),
     ]
+
+
+def test_a_hold_stops_the_kernels_thread_and_its_end_starts_it_before_the_gate(
+    harness: WriterHarness,
+) -> None:
+    harness.drive(PACED)
+    del harness.sysfs.log[:]
+    harness.drive(HELD)
+    assert harness.sysfs.log == [("writeback_percent", "0"), ("writeback_running", "0")]
+    del harness.sysfs.log[:]
+    harness.drive(CLOSED)
+    assert harness.sysfs.log == [
+        ("writeback_rate", "1"),
+        ("writeback_percent", "40"),
+        ("writeback_running", "1"),
+    ]
+
+
+def test_a_hold_is_restored_like_every_knob(harness: WriterHarness) -> None:
+    harness.drive(HELD)
+    assert harness.value("writeback_running") == "0"
+    assert harness.journal.kept["writeback_running"].original == "1"
+    harness.drive(RELEASED)
+    assert (harness.value("writeback_running"), harness.value("writeback_percent")) == ("1", "10")
+    assert harness.sysfs.log[-1] == ("writeback_running", "1")
+
+
+def test_a_person_who_starts_the_kernels_thread_during_a_hold_ends_it(
+    harness: WriterHarness,
+) -> None:
+    harness.drive(HELD)
+    harness.someone_writes("writeback_running", "1")
+    assert harness.look() == ["writeback_running"]
+    assert not harness.writer.gate_is_ours
 
 
 def test_a_value_that_is_there_already_is_not_written(harness: WriterHarness) -> None:

@@ -14,6 +14,7 @@ import pytest
 from ebbgate.knobs.catalog import BOUNDS, CUTOFF
 from ebbgate.model.decision import GateKind
 from ebbgate.model.frame import Frame
+from ebbgate.model.power import DiskPower, PowerState
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.engine import State, step
@@ -73,13 +74,16 @@ def gates(policy: Policy, *frames: Frame) -> list[GateKind | None]:
     return found
 
 
-def level(at_s: float, dirty_bytes: int, busy: float = 0.0) -> Frame:
-    """A volume in use, with so much of 1 GiB dirty; `busy`: the disk, for users."""
+def level(
+    at_s: float, dirty_bytes: int, busy: float = 0.0, power: PowerState = PowerState.UNKNOWN
+) -> Frame:
+    """A volume in use, with so much of 1 GiB dirty; `busy`, `power`: of the disk."""
     return busy_frame(
         round(at_s * 1000),
         dirty_bytes=dirty_bytes,
         dirty_ratio=dirty_bytes / GIB,
         backing_busy_foreground_ratio=busy,
+        backing_power=DiskPower(power),
     )
 
 
@@ -131,7 +135,7 @@ def test_drain_now_drains_under_load_and_then_leaves_the_kernel_alone(kind: Kind
 def test_nas_sleep_holds_while_the_disk_is_idle() -> None:
     assert gates(
         compiled("nas-sleep", Kind.DM_CACHE), *(level(60 * n, 100 * MIB) for n in range(1, 5))
-    )[2:] == [GateKind.CLOSED, GateKind.CLOSED]
+    )[2:] == [GateKind.HELD, GateKind.HELD]
 
 
 def test_nas_sleep_writes_back_when_the_disk_is_in_use() -> None:
@@ -145,9 +149,25 @@ def test_nas_sleep_writes_back_when_the_disk_is_in_use() -> None:
 def test_nas_sleep_bursts_at_the_bounds_of_level_and_age() -> None:
     policy = compiled("nas-sleep")
     full = [level(1, 200 * MIB), level(200, 320 * MIB), level(300, 20 * MIB), level(400, 5 * MIB)]
-    assert gates(policy, *full)[1:] == [GateKind.OPEN, GateKind.OPEN, GateKind.CLOSED]
+    assert gates(policy, *full)[1:] == [GateKind.OPEN, GateKind.OPEN, GateKind.HELD]
     old = [level(3600 * hour, 100 * MIB) for hour in range(1, 8)]
-    assert gates(policy, *old)[-2:] == [GateKind.CLOSED, GateKind.OPEN]
+    assert gates(policy, *old)[-2:] == [GateKind.HELD, GateKind.OPEN]
+
+
+def test_nas_sleep_writes_back_after_something_else_has_woken_the_disk() -> None:
+    policy = compiled("nas-sleep")
+    asleep = [level(60 * n, 100 * MIB, power=PowerState.STANDBY) for n in range(1, 5)]
+    woken = [level(60 * n, 100 * MIB, power=PowerState.ACTIVE) for n in range(5, 9)]
+    found = gates(policy, *asleep, *woken)
+    assert found[:4] == [GateKind.HELD] * 4
+    assert found[4] not in (GateKind.HELD, None)
+    assert found[-1] is GateKind.HELD
+
+
+def test_nas_sleep_goes_on_holding_a_little_data_after_the_disk_was_woken() -> None:
+    asleep = [level(60 * n, MIB, power=PowerState.STANDBY) for n in range(1, 5)]
+    woken = [level(60 * n, MIB, power=PowerState.ACTIVE) for n in range(5, 9)]
+    assert set(gates(compiled("nas-sleep"), *asleep, *woken)) == {GateKind.HELD}
 
 
 def test_the_schema_is_that_of_the_code() -> None:

@@ -643,7 +643,7 @@ export interface components {
         DecidedGate: {
             /** @description The depth that replaces a rate on dm-cache, else 0. Unit: requests. */
             depth_ios: number;
-            /** @description released, closed, paced, pulsed or open. */
+            /** @description released, held, closed, paced, pulsed or open. */
             kind: string;
             /** @description Length of a pulse, else 0. Unit: ns. */
             pulse_ns: number;
@@ -855,7 +855,7 @@ export interface components {
         Gate: {
             /** @description The depth that replaces a rate on dm-cache, else 0. Unit: requests. */
             depth_ios: number;
-            /** @description released (the kernel decides), closed, paced, pulsed or open. */
+            /** @description released (the kernel decides), held, closed, paced, pulsed or open. */
             kind: string;
             /** @description The rate if paced or pulsed, else 0. Unit: B/s. */
             rate_bytes_per_s: number;

@@ -12,8 +12,8 @@ export const TIME_TO_CLEAN = "Time until all dirty data is written back, at the 
 export const WRITE_BACK =
   "Moving dirty data from the cache to the backing device; reasons of decisions call it destage.";
 export const GATE =
-  "How much write-back ebbgate lets through (the gate). Held back: almost none, because users need the " +
-  "disk. Paced: at this rate. Pulsed: at full speed for a moment, then paced. Open: at full speed. " +
+  "How much write-back ebbgate lets through (the gate). Stopped: none at all, so that the " +
+  "disk can sleep. Held back: almost none, because users need the disk. Paced: at this rate. Pulsed: at full speed for a moment, then paced. Open: at full speed. " +
   "Kernel default: ebbgate does not limit it.";
 export const IDLE_WAIT =
   "How long there must be no request before write-back starts. Learned from the idle periods of this volume.";
@@ -28,6 +28,7 @@ export const LOAD =
 
 const GATES: Readonly<Record<string, string>> = {
   released: "kernel default",
+  held: "stopped",
   closed: "held back",
 };
 // Settings whose internal names would mislead.

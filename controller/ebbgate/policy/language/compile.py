@@ -44,6 +44,7 @@ def compile_policy(
         limits=limits_of(document.limits, kind),
         overlay="" if entry is None else entry.name,
         backing_scheduler=document.backing_scheduler,
+        hold_ns_max=document.objectives.get("dirty_age_max", base.hold_ns_max),
     )
 
 

@@ -23,6 +23,7 @@ SEQUENTIAL_CUTOFF: Final = "sequential_cutoff"
 CONGESTION_BYPASS: Final = "congestion_bypass"
 MAX: Final = "max"
 KERNEL: Final = "kernel"
+HOLD: Final = "hold"
 _DEPTH_MAX: Final = 64
 
 _RATE = QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB)
@@ -34,11 +35,13 @@ SET: Final[ObjectSchema[Mapping[str, Quantity]]] = ObjectSchema(
     (
         FieldSchema(
             DESTAGE_RATE,
-            QuantitySchema(SignalUnit.RATE, 0, _RATE.high, (MAX, KERNEL)),
+            QuantitySchema(SignalUnit.RATE, 0, _RATE.high, (MAX, KERNEL, HOLD)),
             "Rate of write-back, whatever users do. `max`: as fast as the kernel can (bcache: in"
             " the idle I/O class; dm-cache: 32 blocks at once); `0`: none (bcache still writes one"
-            " piece every 2.5 s); `kernel`: the kernel's own settings. dm-cache has no rates"
-            " between these.",
+            " piece every 2.5 s); `hold`: none at all, so that the disk can sleep, until the cache"
+            " is nearly full or dirty data has waited for `dirty_age_max` (24 h without that"
+            " objective); `kernel`: the kernel's own settings. dm-cache has no rates between"
+            " these.",
             "20MiB/s",
         ),
         FieldSchema(
@@ -159,6 +162,8 @@ def _whole(value: Quantity | None) -> int | None:
 def _rate_gate(rate: Quantity, kind: Kind) -> Gate:
     if rate == KERNEL:
         return Gate(GateKind.RELEASED)
+    if rate == HOLD:
+        return Gate(GateKind.HELD)
     if rate == 0:
         return Gate(GateKind.CLOSED)
     if kind is Kind.DM_CACHE:
@@ -173,7 +178,7 @@ def _why_not(name: str, value: Quantity, kind: Kind) -> str:
     if kind is Kind.DM_CACHE:
         if name in (SEQUENTIAL_CUTOFF, CONGESTION_BYPASS):
             return f"{name}: dm-cache has no such setting"
-        if name == DESTAGE_RATE and value not in (0, MAX, KERNEL):
+        if name == DESTAGE_RATE and value not in (0, MAX, KERNEL, HOLD):
             return f"{name}: dm-cache has no rate; set destage_depth"
     if kind is Kind.BCACHE and name == DESTAGE_DEPTH:
         return f"{name}: bcache has no such setting; set destage_rate"

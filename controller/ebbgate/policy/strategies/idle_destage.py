@@ -29,6 +29,10 @@ _LEARN_INTERVAL_NS = NS_PER_S
 """The wait is learned from many gaps, so not at every tick."""
 
 
+_EASE = 2.0
+"""Hysteresis: the level itself moves as soon as the gate opens."""
+
+
 def gate_of(state: DestageState, params: DestageParams) -> Gate:
     """Return the gate for the phase."""
     if state.phase is Phase.UNKNOWN:
@@ -152,8 +156,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
 
 def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     """Return why dirty data must go out under load; empty if it need not."""
-    # Hysteresis: the level itself moves as soon as the gate opens.
-    ease = 2.0 if state.phase is Phase.PRESSURE else 1.0
+    ease = _EASE if state.phase is Phase.PRESSURE else 1.0
     waited_ns = frame.at_ns - state.waiting_since_ns
     full_s = frame.time_to_full_s
     # A short burst is absorbed, however fast it fills the cache.
@@ -176,6 +179,16 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
     if light and calm_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
         return f"no idle gap, but users keep the backing device only {busy:.0%} busy"
     return ""
+
+
+def must_destage(frame: Frame | None, params: DestageParams) -> bool:
+    """Return whether dirty data must go, however long users wait; also if the room is unknown."""
+    if frame is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
+        return True
+    full_s, room = frame.time_to_full_s, frame.dirty_room_bytes
+    if full_s is not None and full_s < params.full_soon_s * _EASE:
+        return True
+    return room < params.room_ratio_min * _EASE * frame.cache_bytes
 
 
 def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
