@@ -21,7 +21,7 @@ from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.power_watch import PowerWatch
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import BLOCK, Sysfs
-from ebbgate.knobs.knob import KnobPlace
+from ebbgate.knobs.catalog import QUEUE_DEPTH
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.status import DAEMON
 from ebbgate.model.volume import NO_USERS, DiskUsers, Volume, VolumeState
@@ -264,7 +264,7 @@ class VolumeSet:
         return users.volumes, {
             each.name: disk_users(self.sysfs, each, users)
             for each in users.volumes
-            if disk_knobs(each, KnobPlace.DISK)
+            if disk_knobs(each, QUEUE_DEPTH)
         }
 
     def _log_device_mapper(self, blocked: str) -> None:
