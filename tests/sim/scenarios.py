@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from ebbgate.model.records import Direction
 from ebbgate.policy.strategies.pace import depth_target_ios
@@ -21,12 +21,14 @@ class GapDrain:
     """Bursts of cold reads with gaps between them.
 
     `first_ns`: latency of the first request after each gap; `burst_p99_ns`: of all others.
+    `burst_means_ns`: mean latency of each burst, also of the one before the first gap.
     `crowded_ratio`: share of the gaps' time (0..1) with over twice the aimed-at pieces in flight.
     """
 
     drained_bytes: tuple[int, ...]
     first_ns: tuple[int, ...]
     burst_p99_ns: int
+    burst_means_ns: tuple[float, ...]
     crowded_ratio: float
 
     @property
@@ -52,21 +54,26 @@ def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Scr
         yield Pause(think_ns)
 
 
-def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
-    """Run bursts of 200 reads with gaps of 2.5 s."""
+def gap_drain(
+    setup: Setup, gaps: int = 3, *, reads: int = BURST_READS, rest_ns: int = NS_PER_S
+) -> GapDrain:
+    """Run bursts of reads with gaps of 2.5 s; `rest_ns`: the time before the first burst."""
     simulation = Simulation(setup)
     done: list[int] = []
+    bursts: list[int] = []
     crowded = _watch_queue(simulation)
 
     def load() -> Script:
         rng = random.Random(setup.seed + 8)
-        yield Pause(NS_PER_S)
+        yield Pause(rest_ns)
         for _ in range(gaps):
-            yield from cold_reads(rng, BURST_READS)
+            bursts.append(len(simulation.served))
+            yield from cold_reads(rng, reads)
             done.append(simulation.writeback.done_bytes)
             yield Pause(GAP_NS)
             done.append(simulation.writeback.done_bytes)
-        yield from cold_reads(rng, BURST_READS)
+        bursts.append(len(simulation.served))
+        yield from cold_reads(rng, reads)
 
     simulation.play(load(), limit_ns=600 * NS_PER_S)
     returns = [s for s in simulation.served if s.at_ns > GAP_NS]
@@ -76,6 +83,10 @@ def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
         drained_bytes=tuple(b - a for a, b in zip(done[::2], done[1::2], strict=True)),
         first_ns=firsts,
         burst_p99_ns=others[int(0.99 * len(others))],
+        burst_means_ns=tuple(
+            fmean(each.latency_ns for each in simulation.served[begin : begin + reads])
+            for begin in bursts
+        ),
         crowded_ratio=sum(crowded) / len(crowded) if crowded else 0.0,
     )
 

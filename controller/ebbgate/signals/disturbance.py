@@ -36,18 +36,19 @@ PIECES_MIN: Final = 8
 """A closed gate lets fewer through in a gap."""
 RECENT_NS: Final = 2 * NS_PER_S
 """Nothing is left of write-back that ended longer ago in the gap."""
-LEFT_NS_MAX: Final = 10 * NS_PER_S
+LEFT_NS_MAX: Final = 60 * NS_PER_S
 """A disk that writes out one piece between two reads has emptied its cache after this time."""
 CALM_NS_MAX: Final = 600 * NS_PER_S
 """What nothing has confirmed for this long is forgotten."""
 NOISE_NS: Final = NS_PER_MS
-SLOWER: Final = 6
-"""A gap that wrote back this much slower than one that was felt, and is felt the same: something
-else is the reason.
+SLOWER: Final = 20
+"""Gaps that wrote back this much slower than one that was felt, and long after it, are felt as
+well: something else is the reason.
 """
 _PIECE_COST_BYTES: Final = 64 * KIB
 """A piece costs a disk about the time of so many bytes more."""
 _SLOWER_WEIGHT, _FASTER_WEIGHT = 0.1, 0.25
+_MUCH_FASTER: Final = 0.75
 _DEPTHS: Final = (2, 8)
 _CLASSES_MAX: Final = 16
 
@@ -142,14 +143,14 @@ def restarted(state: DisturbanceState) -> DisturbanceState:
 def on_tick(state: DisturbanceState, before: Tick, tick: Tick) -> DisturbanceState:
     """Handle a tick and the one before it, of the same probe."""
     if tick.idle:
-        state = _watch(state, tick)
+        state = _watch(state, before, tick)
         gap = state.gap or Gap(tick, before)
         if tick.destage_done.ios > before.destage_done.ios:
             gap = Gap(tick, gap.since if gap.first else before, gap.first or tick, tick)
         return replace(state, gap=replace(gap, end=tick))
     if state.gap is not None:
         state = _returned(replace(state, gap=None), state.gap, tick.at_ns)
-    return _watch(state, tick)
+    return _watch(state, before, tick)
 
 
 def _returned(state: DisturbanceState, gap: Gap, now_ns: int) -> DisturbanceState:
@@ -167,11 +168,11 @@ def _returned(state: DisturbanceState, gap: Gap, now_ns: int) -> DisturbanceStat
     )
 
 
-def _watch(state: DisturbanceState, tick: Tick) -> DisturbanceState:
+def _watch(state: DisturbanceState, before: Tick, tick: Tick) -> DisturbanceState:
     """End the window if it has enough requests or lasts too long."""
-    begin = state.window
-    if begin is None:
-        return replace(state, window=tick)
+    begin = state.window or before
+    if state.window is None:
+        state = replace(state, window=before)
     span_ns = tick.at_ns - begin.at_ns
     if span_ns < WINDOW_NS_MIN:
         return state
@@ -206,7 +207,8 @@ def _judge(
         return replace(state, drained=None, last=found, missing=NOT_COMPARABLE)
     worst = state.felt_cost if now_ns - state.felt_at_ns <= CALM_NS_MAX else 0.0
     excess_ns = mean_ns - known.mean_ns
-    if cost * SLOWER < worst and excess_ns > known.spread_ns:
+    later = now_ns - state.felt_at_ns >= LEFT_NS_MAX
+    if later and cost * SLOWER < worst and excess_ns > known.spread_ns:
         known = replace(known, spread_ns=excess_ns)
         state = _with(state, key, known)
     felt_ns = max(0, round(excess_ns - known.spread_ns))
@@ -228,6 +230,8 @@ def _learn(
     if slower and not calm:
         return state
     weight = _SLOWER_WEIGHT if slower else _FASTER_WEIGHT
+    if mean_ns < _MUCH_FASTER * known.mean_ns:
+        weight = 1.0
     mean_ns = known.mean_ns + weight * (mean_ns - known.mean_ns)
     return _with(state, key, replace(known, mean_ns=mean_ns, at_ns=now_ns))
 

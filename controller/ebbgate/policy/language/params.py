@@ -171,6 +171,13 @@ DESTAGE: Final = (
         _BCACHE,
     ),
     Param(
+        "disturbance",
+        _duration(NS_PER_MS, NS_PER_S, OFF),
+        ("disturbance_ns",),
+        "How much longer requests may take right after a gap. Where they took longer, the next gaps"
+        " are written back more slowly. `off`: as fast as `queue_target` and `queue_depth` allow.",
+    ),
+    Param(
         "pressure_queue_target",
         _duration(NS_PER_MS, NS_PER_S),
         ("pressure_pace", "target_ns"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.pace_state import PaceParams, PaceState
 from ebbgate.signals.gaps import Wait, WaitParams, learn_wait
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
@@ -43,6 +44,7 @@ class DestageParams:
     - `queue_depth`: requests that the disks take at once while the gate is wide open (see
       `disk_queue`); 0: the gate is always paced.
     - `shallow_ns_max`: after a gap the disks' queues stay shallow for at most this long.
+    - `disturbance_ns`: requests after a gap may take this much longer; None: no matter how much.
     - `gc_ratio`: share of the cache that is drained but still counted as in use, from which a
       garbage collection is requested; None where there is nothing to collect.
     """
@@ -66,6 +68,7 @@ class DestageParams:
     gc_interval_ns: int = 5 * NS_PER_S
     queue_depth: int = 0
     shallow_ns_max: int = 2 * NS_PER_S
+    disturbance_ns: int | None = 3 * NS_PER_MS
     pace: PaceParams = field(default_factory=PaceParams)
     pressure_pace: PaceParams = field(
         default_factory=lambda: PaceParams(
@@ -84,7 +87,7 @@ class DestageState:
     - `peak_ratio`: the highest dirty level (0..1) since the last requested garbage collection.
     - `idle_since_ns`: when the present gap began.
     - `gap_counts`: of the last frame.
-    - `wide`: the I/O scheduler holds destage back by itself, so the gate needs no pace.
+    - `wide`: the I/O scheduler holds destage back by itself, so without a cap no pace is needed.
     - `shallow_until_ns`: until then the queues stay shallow for what a gap has left; 0: no more.
     """
 
@@ -103,6 +106,7 @@ class DestageState:
     gap_counts: tuple[float, ...] = ()
     wide: bool = False
     shallow_until_ns: int = 0
+    cap: DrainCap = field(default_factory=DrainCap)
     pace: PaceState = field(default_factory=PaceState)
 
     @property
@@ -111,9 +115,14 @@ class DestageState:
         return self.phase in (Phase.DESTAGE, Phase.PRESSURE)
 
     @property
+    def open(self) -> bool:
+        """Whether the gate is wide open."""
+        return self.wide and self.phase is Phase.DESTAGE and self.cap.bytes_per_s is None
+
+    @property
     def paced(self) -> bool:
         """Whether a pace limits what the gate lets through."""
-        return self.pacing and not (self.wide and self.phase is Phase.DESTAGE)
+        return self.pacing and not self.open
 
     @property
     def sampled(self) -> bool:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import ge, le, lt
+from typing import Final
 
 from ebbgate.model.decision import DISK_QUEUE, Condition
 from ebbgate.model.frame import Frame
@@ -12,6 +14,8 @@ from ebbgate.policy.strategies import disk_queue, idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
+
+_COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {">=": ge, "<": lt, "<=": le}
 
 
 def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
@@ -24,6 +28,7 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
     busy = frame.backing_busy_foreground_ratio
     return (
         *_of_queue(state, frame, params),
+        *_of_cap(state, frame, params),
         _condition("dirty data", frame.dirty_bytes, ">=", floor, format_bytes),
         replace(idle, threshold=f"{idle.threshold} ({learned})"),
         replace(full, measured=full.measured or "never"),
@@ -41,6 +46,17 @@ def _of_queue(state: DestageState, frame: Frame, params: DestageParams) -> tuple
     if frame.disk_users.volumes:
         needed += ", no other volume"
     return (Condition(DISK_QUEUE, now, "=", needed, state.wide),)
+
+
+def _of_cap(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
+    """Return what users felt of the last gap, and the cap on the next; nothing where unknown."""
+    felt_ns, target_ns = frame.disturbance_ns, params.disturbance_ns
+    cap = state.cap.bytes_per_s
+    if target_ns is None or (felt_ns is None and cap is None):
+        return ()
+    found = _condition("wait after write-back", felt_ns, "<=", target_ns, format_ns)
+    text = "no limit in gaps" if cap is None else f"in gaps at most {format_rate(cap)}"
+    return (replace(found, threshold=f"{found.threshold} longer ({text})"),)
 
 
 def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:
@@ -67,5 +83,5 @@ def _condition(
     """Return the condition; one on an unknown value does not hold."""
     if value is None:
         return Condition(signal, None, comparison, text(bound), holds=False)
-    holds = value >= bound if comparison == ">=" else value < bound
+    holds = _COMPARE[comparison](value, bound)
     return Condition(signal, text(value), comparison, text(bound), holds)

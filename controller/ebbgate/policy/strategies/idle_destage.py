@@ -19,8 +19,9 @@ from dataclasses import replace
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample
-from ebbgate.policy.strategies import disk_queue, pace
+from ebbgate.policy.strategies import disk_queue, drain_cap, pace
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.signals.gaps import Wait, learn_wait, likely_until_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
@@ -37,8 +38,10 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
     """Return the gate for the phase."""
     if state.phase is Phase.UNKNOWN:
         return Gate(GateKind.RELEASED)
-    if state.phase is Phase.DESTAGE and state.wide:
+    if state.open:
         return Gate(GateKind.OPEN, queue_depth=params.queue_depth)
+    if state.wide and state.phase is Phase.DESTAGE:
+        return replace(state.pace.gate, queue_depth=params.queue_depth)
     if state.pacing:
         return state.pace.gate
     depth = params.queue_depth if state.shallow_until_ns else 0
@@ -90,6 +93,7 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
         state = replace(state, idle=bool(frame.idle), idle_since_ns=idle_since_ns)
     state = _with_wait(state, frame, params)
     state = _with_queue(state, frame, params)
+    state = _with_cap(state, frame, params)
     if state.phase is Phase.DESTAGE:
         # The longer the gap has lasted, the more is known about its rest.
         likely = _likely_until_ns(state, frame.at_ns, params)
@@ -106,6 +110,15 @@ def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> Des
         return state
     fresh = frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns
     return _watch_residue(state, frame.at_ns, frame.destage_in_flight_ios if fresh else None)
+
+
+def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    cap = DrainCap()
+    if params.disturbance_ns is not None:
+        cap, found = state.cap, frame.disturbance
+        if found is not None:
+            cap = drain_cap.judge(cap, found, params.disturbance_ns, frame.at_ns)
+    return state if cap == state.cap else replace(state, cap=cap)
 
 
 def _watch_residue(state: DestageState, now_ns: int, under_way_ios: int | None) -> DestageState:
@@ -267,9 +280,9 @@ def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageS
 
 def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) -> DestageState:
     """Open the gate in a gap."""
-    state = _begin(state, Phase.DESTAGE, now_ns, why, params.pace)
+    state = _enter(state, Phase.DESTAGE, now_ns, why)
     likely = _likely_until_ns(state, now_ns, params)
-    return replace(state, pace=pace.begin(state.pace, now_ns, params.pace, likely))
+    return replace(state, pace=pace.begin(state.pace, now_ns, _pace_params(state, params), likely))
 
 
 def _likely_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
@@ -285,7 +298,12 @@ def _begin(
 
 
 def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
-    return params.pace if state.phase is Phase.DESTAGE else params.pressure_pace
+    if state.phase is not Phase.DESTAGE:
+        return params.pressure_pace
+    cap = state.cap.bytes_per_s
+    if cap is None or cap >= params.pace.rate_max_bytes_per_s:
+        return params.pace
+    return replace(params.pace, rate_max_bytes_per_s=int(cap))
 
 
 def _leak_bytes_per_s(state: DestageState, params: DestageParams) -> int:

@@ -76,6 +76,7 @@ def begin(state: PaceState, now_ns: int, params: PaceParams, likely_until_ns: in
     return replace(
         state,
         window_start=None,
+        began=None,
         last_busy_ns=now_ns,
         asleep=False,
         started_ios=0,
@@ -87,6 +88,8 @@ def begin(state: PaceState, now_ns: int, params: PaceParams, likely_until_ns: in
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """Take a sample of the queue in and set the new gate."""
     state = _measure(state, sample, params)
+    if state.began is None or sample.done_ios < state.began.done_ios:
+        state = replace(state, began=sample)
     if params.throttle is ThrottleKind.DEPTH:
         return replace(state, gate=_depth_gate(state, sample.at_ns, sample.under_way_ios, params))
     state = _watch_thread(state, sample, params)
@@ -95,11 +98,19 @@ def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState
     throughput = state.throughput_bytes_per_s or params.rate_start_bytes_per_s
     wanted = throughput * (1 + params.gain * max(-1.0, (target - in_flight) / target))
     rate = _clamp_rate(wanted, params)
-    if state.asleep and in_flight <= max(target / 2, _until_next_ios(state)):
+    scarce = in_flight <= max(target / 2, _until_next_ios(state))
+    if state.asleep and scarce and not _ahead(state, sample, params):
         return replace(state, gate=Gate(GateKind.PULSED, rate, state.pulse_ns))
     if state.asleep:
         rate = max(rate, _clamp_rate(throughput, params))
     return replace(state, gate=Gate(GateKind.PACED, rate))
+
+
+def _ahead(state: PaceState, sample: QueueSample, params: PaceParams) -> bool:
+    """Return whether more was written back than the highest rate allows; a pulse has no rate."""
+    begin = state.began or sample
+    allowed = params.rate_max_bytes_per_s * (sample.at_ns - begin.at_ns) / NS_PER_S
+    return sample.done_bytes - begin.done_bytes > allowed
 
 
 def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
@@ -192,6 +203,9 @@ def _clamp_rate(rate: float, params: PaceParams) -> int:
 def _depth_gate(state: PaceState, now_ns: int, under_way_ios: int, params: PaceParams) -> Gate:
     narrow = narrow_ios(state, params)
     wide = min(int(params.depth_wide_ios), _WIDER * narrow)
+    # What the highest rate keeps under way, by the same law.
+    most = params.rate_max_bytes_per_s * params.target_ns / NS_PER_S / state.piece_bytes
+    narrow, wide = (max(1, min(each, int(most))) for each in (narrow, wide))
     if state.completions_per_s <= 0 or wide <= narrow:
         return Gate(GateKind.PACED, depth_ios=narrow)
     run_off_ns = max(wide, under_way_ios) / state.completions_per_s * NS_PER_S + _RUN_OFF_MARGIN_NS

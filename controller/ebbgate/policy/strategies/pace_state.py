@@ -55,6 +55,7 @@ class PaceState:
     - `throughput_bytes_per_s`, `completions_per_s`: of destage at the backing device, smoothed.
     - `last_busy_ns`: when the queue was last not empty.
     - `asleep`: the kernel's thread sleeps until its next pass.
+    - `began`: the first sample since the gate opened.
     - `started_ios`: pieces that had been started at the last sample.
     - `likely_until_ns`: the gap will most likely last until then.
     """
@@ -63,6 +64,7 @@ class PaceState:
     completions_per_s: float = 0.0
     window_start: QueueSample | None = None
     window_dry: bool = False
+    began: QueueSample | None = None
     last_busy_ns: int = 0
     asleep: bool = False
     started_ios: int = 0

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The outer loop: how fast a gap may write back, from what users felt after the one before. Pure.
+
+The pace sees pieces under way. A disk with a write cache answers them at once and writes them out
+between the reads that come back, so only these show it. At a rate that the platters keep up with,
+the cache stays empty, whatever the disk, the pieces and the scheduler are. Once a gap:
+
+    felt > target    cap = rate of the gap * clamp(target / felt, 0.5, 0.9)
+    otherwise        cap * 1.3, but not beyond 0.8 of the rate that was felt
+
+What a rate did a minute ago it does again; what it did long ago may be another load. So that bound
+rises, ever faster: to the rate that was felt in a minute and a half, to twice of it in three. Far
+beyond what the disk does the cap is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ebbgate.model.frame import Disturbance
+from ebbgate.units import KIB, NS_PER_S
+
+CAP_MIN_BYTES_PER_S: Final = 256 * KIB
+SLOWER_MIN, SLOWER_MAX, FASTER = 0.5, 0.9, 1.3
+_BACK: Final = 0.8
+_RETRY_NS: Final = 180 * NS_PER_S
+_BEYOND: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class DrainCap:
+    """The cap, None for none, and what it was learned from.
+
+    - `judged_gap_ns`: the end of the last gap that was judged; `felt`: it was felt.
+    - `felt_bytes_per_s`, `felt_at_ns`: the rate of the last gap that was felt after one that was
+      not, and when; 0: none yet.
+    """
+
+    bytes_per_s: float | None = None
+    judged_gap_ns: int = 0
+    felt: bool = False
+    felt_bytes_per_s: float = 0.0
+    felt_at_ns: int = 0
+
+
+def judge(cap: DrainCap, found: Disturbance, target_ns: int, now_ns: int) -> DrainCap:
+    """Return the cap after a gap; the same one for a gap that was judged before."""
+    rate, felt_ns = found.destage_bytes_per_s, found.felt_ns
+    if felt_ns is None or rate <= 0 or found.gap_end_ns <= cap.judged_gap_ns:
+        return cap
+    cap = replace(cap, judged_gap_ns=found.gap_end_ns)
+    if felt_ns > target_ns:
+        slower = _slower(rate, min(SLOWER_MAX, max(SLOWER_MIN, target_ns / felt_ns)))
+        if cap.felt:
+            # It may still be the gap before that is felt, since a full cache takes time.
+            return replace(cap, bytes_per_s=slower)
+        return DrainCap(slower, cap.judged_gap_ns, True, rate, now_ns)
+    return replace(cap, felt=False, bytes_per_s=_faster(cap, rate, now_ns))
+
+
+def _slower(rate: float, share: float) -> float:
+    return max(float(CAP_MIN_BYTES_PER_S), share * rate)
+
+
+def _faster(cap: DrainCap, rate: float, now_ns: int) -> float | None:
+    now = cap.bytes_per_s
+    if now is None:
+        return None
+    # Bounded, since a float is.
+    age = min(5.0, (now_ns - cap.felt_at_ns) / _RETRY_NS)
+    bound = _BACK * cap.felt_bytes_per_s * 2 ** (age * age)
+    grown = max(now, min(FASTER * now, bound))
+    return None if grown > _BEYOND * max(rate, cap.felt_bytes_per_s) else grown

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""On a simulated disk with a write cache the outer loop keeps what users feel near its target."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from statistics import fmean
+
+import pytest
+
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.units import KIB, MIB, NS_PER_MS
+from tests.lab.hdd_queue import AS_SOLD, PLAIN, HddFeatures
+from tests.sim.scenarios import GapDrain, gap_drain
+from tests.sim.simulation import Setup, scattered, unpaced
+
+GAPS = 5
+CALM_NS = 9.7 * NS_PER_MS
+"""Mean of a read that nothing delays, by the disk's arithmetic."""
+TARGET_NS = 3 * NS_PER_MS
+QUEUES = {"none": 0, "mq-deadline": 0, "bfq": 8}
+SCHEDULERS = pytest.mark.parametrize("scheduler", QUEUES)
+PIECES = pytest.mark.parametrize("piece_bytes", [64 * KIB, 512 * KIB])
+
+
+@lru_cache
+def bursts(
+    scheduler: str,
+    piece_bytes: int = 64 * KIB,
+    target_ns: int | None = TARGET_NS,
+    features: HddFeatures = AS_SOLD,
+    *,
+    paced: bool = True,
+    gaps: int = GAPS,
+) -> GapDrain:
+    """Bursts of 100 reads with gaps between them."""
+    dirty_bytes = 60 * MIB if piece_bytes < 64 * KIB else 1200 * MIB
+    destage = DestageParams(disturbance_ns=target_ns, queue_depth=QUEUES[scheduler])
+    setup = Setup(
+        scattered(piece_bytes, dirty_bytes),
+        Policy(destage),
+        features=features,
+        scheduler=scheduler,
+        depth_settable=scheduler == "bfq",
+        gate=(lambda gate: gate) if paced else unpaced,
+    )
+    return gap_drain(setup, gaps, reads=100, rest_ns=100 * NS_PER_MS)
+
+
+@SCHEDULERS
+@PIECES
+def test_without_the_loop_a_write_cache_slows_every_burst(scheduler: str, piece_bytes: int) -> None:
+    means = bursts(scheduler, piece_bytes, None).burst_means_ns
+    assert fmean(means[1:GAPS]) >= 1.7 * CALM_NS
+
+
+@SCHEDULERS
+@PIECES
+def test_with_the_loop_the_bursts_after_the_second_gap_are_near_the_target(
+    scheduler: str, piece_bytes: int
+) -> None:
+    means = bursts(scheduler, piece_bytes).burst_means_ns[2:]
+    assert max(means) <= CALM_NS + 1.1 * TARGET_NS
+    assert fmean(means) <= 1.1 * CALM_NS
+
+
+@SCHEDULERS
+@PIECES
+def test_the_loop_drains_most_of_what_an_unpaced_gate_does(
+    scheduler: str, piece_bytes: int
+) -> None:
+    unlimited = bursts(scheduler, piece_bytes, None, paced=False)
+    drained = bursts(scheduler, piece_bytes).drained_total_bytes
+    assert drained >= 0.6 * unlimited.drained_total_bytes
+
+
+@SCHEDULERS
+@PIECES
+def test_without_a_write_cache_the_loop_costs_hardly_any_drain(
+    scheduler: str, piece_bytes: int
+) -> None:
+    free = bursts(scheduler, piece_bytes, None, PLAIN).drained_total_bytes
+    assert bursts(scheduler, piece_bytes, TARGET_NS, PLAIN).drained_total_bytes >= 0.9 * free
+
+
+def test_small_pieces_that_fill_the_cache_are_felt_for_longer_but_no_longer_for_ever() -> None:
+    """The disk needs half a minute for 32 MiB of pieces of 4 KiB."""
+    means = bursts("mq-deadline", 4 * KIB, gaps=20).burst_means_ns
+    assert fmean(means[1:5]) >= 1.4 * CALM_NS
+    assert fmean(means[10:]) <= 1.2 * CALM_NS
