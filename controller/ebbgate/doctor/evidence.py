@@ -91,6 +91,9 @@ def gaps(status: VolumeStatus) -> Evidence:
         f"{format_bytes(total.bytes)} written back, with {used:.0f} gaps longer than"
         f" {format_ns(wait_ns)}: about {format_bytes(per_gap)} for each"
     )
+    if status.disturbance_ns is not None:
+        longer = format_ns(status.disturbance_ns)
+        text = f"{text}; returning requests waited {longer} longer after the last one"
     if status.dirty_bytes is None:
         return Evidence(text, supports=False)
     text = f"{text}; {format_bytes(status.dirty_bytes)} dirty now"

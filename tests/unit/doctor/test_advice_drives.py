@@ -84,6 +84,12 @@ def test_a_short_queue_is_recommended_where_a_gap_leaves_dirty_data(
     assert "in the lab" in found.effect
 
 
+def test_the_wait_of_returning_requests_is_evidence() -> None:
+    found = only(advise(facts(status=replace(MEASURED, disturbance_ns=3_000_000))))
+    waited = "returning requests waited 3 ms longer after the last one"
+    assert found.evidence == f"{_PER_GAP}; {waited}; 1 GiB dirty now"
+
+
 def test_with_a_policy_of_ones_own_the_keys_are_named_and_no_file_is_written() -> None:
     found = only(advise(facts(status=replace(MEASURED, policy="nas"))))
     assert (found.command, found.undo) == ("", "")
