@@ -144,10 +144,20 @@ def test_a_queue_that_somebody_else_sets_brings_the_pace_back() -> None:
     assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
 
 
-@pytest.mark.parametrize("policy", [Policy(), default_policy(Kind.DM_CACHE)])
-def test_without_a_depth_in_the_policy_the_gate_is_paced(policy: Policy) -> None:
-    _, gate = run(*frames(), policy=policy)
+def test_without_a_depth_in_the_policy_the_gate_is_paced() -> None:
+    _, gate = run(*frames(), policy=Policy(destage=DestageParams(queue_depth=0)))
     assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
+
+
+def test_dm_cache_is_paced_on_shallow_queues() -> None:
+    policy = default_policy(Kind.DM_CACHE)
+    assert policy.destage is not None
+    depth = policy.destage.queue_depth
+    state, gate = run(*frames(), policy=policy)
+    assert (gate.kind, gate.queue_depth) == (GateKind.PACED, depth)
+    assert state.destage.sampled
+    _, gate = run(*frames(), busy_edge(2000), policy=policy)
+    assert (gate.kind, gate.queue_depth) == (GateKind.CLOSED, depth)
 
 
 def simulated(**setup: Any) -> GapDrain:

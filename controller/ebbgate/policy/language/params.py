@@ -165,10 +165,9 @@ DESTAGE: Final = (
         "queue_depth",
         QuantitySchema(SignalUnit.COUNT, 0, 32),
         ("queue_depth",),
-        "In a gap each disk below the volume takes this many requests at once and write-back has no"
-        " other limit, if all of them are SCSI or SATA disks with the I/O scheduler bfq. 0: the"
-        " disks' queues stay as they are.",
-        _BCACHE,
+        "In a gap each disk below the volume takes this many requests at once, if all of them are"
+        " SCSI or SATA disks with the I/O scheduler bfq. bcache's write-back then needs no"
+        " `queue_target`. 0: the disks' queues stay as they are.",
     ),
     Param(
         "disturbance",

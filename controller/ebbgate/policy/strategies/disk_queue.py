@@ -10,7 +10,7 @@ reader: there what is under way must stay small, and the gate is paced.
 
 All disks below a volume must be alike: the slowest of an array is waited for. A gap of one volume
 is none of another on the same disk, so shared disks keep deep queues. dm-cache's destage has no
-idle class, so no scheduler holds it back.
+idle class; there the gate is paced, and a shallow queue only lets a returning request pass it.
 """
 
 from __future__ import annotations

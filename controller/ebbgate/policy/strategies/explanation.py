@@ -38,14 +38,14 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
 
 
 def _of_queue(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
-    """Return why the gate opens wide in a gap or is paced; nothing where no queue is known."""
+    """Return why the disks' queues are shallow in a gap or not; nothing where none is known."""
     now = disk_queue.described(frame)
     if not now or not params.queue_depth:
         return ()
     needed = f"{disk_queue.HOLDS_BACK}, a depth to set to {params.queue_depth}"
     if frame.disk_users.volumes:
         needed += ", no other volume"
-    return (Condition(DISK_QUEUE, now, "=", needed, state.wide),)
+    return (Condition(DISK_QUEUE, now, "=", needed, state.shallow),)
 
 
 def _of_cap(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:

@@ -40,7 +40,7 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
         return Gate(GateKind.RELEASED)
     if state.open:
         return Gate(GateKind.OPEN, queue_depth=params.queue_depth)
-    if state.wide and state.phase is Phase.DESTAGE:
+    if state.shallow and state.phase is Phase.DESTAGE:
         return replace(state.pace.gate, queue_depth=params.queue_depth)
     if state.pacing:
         return state.pace.gate
@@ -103,9 +103,11 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
 
 
 def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
-    wide = params.queue_depth > 0 and disk_queue.holds_back(frame)
-    if wide != state.wide:
-        state = replace(state, wide=wide)
+    shallow = params.queue_depth > 0 and disk_queue.holds_back(frame)
+    if shallow != state.shallow:
+        # dm-cache's destage has no idle class: there the queue does not replace the pace.
+        wide = shallow and params.pace.throttle is ThrottleKind.RATE
+        state = replace(state, shallow=shallow, wide=wide)
     if not state.shallow_until_ns:
         return state
     fresh = frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns
@@ -132,7 +134,7 @@ def _watch_residue(state: DestageState, now_ns: int, under_way_ios: int | None) 
 
 
 def _end_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
-    until_ns = now_ns + params.shallow_ns_max if state.wide else 0
+    until_ns = now_ns + params.shallow_ns_max if state.shallow else 0
     state = _enter(state, Phase.WAIT, now_ns, "a request arrived")
     return replace(state, shallow_until_ns=until_ns)
 
