@@ -16,12 +16,31 @@ source-tree: webui
 	$(SOURCES) -z | xargs -0 ls -d 2> /dev/null | tar -cf - --mode=u=rwX,go=rX -T - | tar -xf - -C $(SOURCE_TREE)
 	install -m 644 $(UI)/* $(SOURCE_TREE)/webui/dist
 	packaging/debian-changelog $(VERSION) '$(VERSION_DAY)' > $(SOURCE_TREE)/debian/changelog
-	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(INSTALLED)|' $(SOURCE_TREE)/debian/ebbgate.preinst
+	cp packaging/rpm/ebbgate.spec $(SOURCE_TREE)/ebbgate.spec
+	sed -i -e '/^#LOCAL-INSTALL#$$/ { r packaging/local-install.sh' -e 'd }' \
+		$(SOURCE_TREE)/debian/ebbgate.preinst $(SOURCE_TREE)/ebbgate.spec
+	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(INSTALLED)|' \
+		-e 's|@RPM_DAY@|$(shell LC_ALL=C date -u -d '$(VERSION_DAY)' '+%a %b %d %Y')|' \
+		$(SOURCE_TREE)/debian/ebbgate.preinst $(SOURCE_TREE)/ebbgate.spec
 	find $(SOURCE_TREE) -exec touch --no-dereference --date='$(VERSION_DAY)' {} +
+	tar --sort=name --owner=0 --group=0 --numeric-owner --exclude=$(notdir $(SOURCE_TREE))/debian -C $(PACKAGES) -cf - $(notdir $(SOURCE_TREE)) | \
+		gzip -n > $(SOURCE_TREE).tar.gz
 
 deb: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## Debian packages and their source (build/packages)
 	cd $(SOURCE_TREE) && $(CLEAN_ENV) dpkg-buildpackage --no-sign --build=full
 	@ls -1 $(PACKAGES)/*.deb
 
-test-package: venv deb ## install, upgrade, remove and purge the packages in bare systems of Debian; lintian
+# The names of what it needs to be built are not Debian's, hence --nodeps.
+rpm: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## packages for systems with rpm, and their source (build/packages/rpm)
+	rm -rf $(PACKAGES)/rpm
+	mkdir -p $(PACKAGES)/rpm
+	SOURCE_DATE_EPOCH=$$(date -d '$(VERSION_DAY)' +%s) $(CLEAN_ENV) rpmbuild -ba --nodeps --quiet \
+		--define '_topdir $(PACKAGES)/rpm' --define '_sourcedir $(PACKAGES)' \
+		--define '_rpmdir $(PACKAGES)/rpm' --define '_srcrpmdir $(PACKAGES)/rpm' \
+		--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' --define '_buildhost localhost' \
+		--define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
+		$(SOURCE_TREE)/ebbgate.spec
+	@ls -1 $(PACKAGES)/rpm/*.rpm
+
+test-package: venv deb rpm ## install, upgrade, remove and purge the packages in bare systems of Debian; lintian
 	$(call tier,package,$(PY) -m pytest --durations=10 tests/package $(K))

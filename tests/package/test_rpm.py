@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The rpm packages: installed in a folder they give the files of the Debian packages."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.house_rules import REPO
+from tests.lab import host
+from tests.package.chroot import contents
+from tests.package.conftest import BUILT
+
+RPMS = BUILT / "rpm"
+LINT = REPO / "packaging" / "rpm" / "rpmlint.toml"
+OWN = ("/usr/share/doc/", "/usr/share/licenses/", "/usr/share/lintian/", "/usr/share/python3/")
+"""Folders that each kind of package fills in its own way."""
+MOVED = {
+    "/lib/systemd/system": "/usr/lib/systemd/system",
+    "/usr/share/zsh/vendor-completions": "/usr/share/zsh/site-functions",
+}
+"""Debian's folders, and rpm's."""
+
+
+def rpms() -> list[Path]:
+    return sorted(path for path in RPMS.glob("*.rpm") if not path.name.endswith(".src.rpm"))
+
+
+@pytest.fixture(scope="module")
+def from_rpm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The files of both packages; their scripts need a running system."""
+    root = tmp_path_factory.mktemp("rpm")
+    (root / "rpmdb").mkdir()
+    options = ["--root", str(root), "--dbpath", "/rpmdb", "--nodeps", "--noscripts", "--ignorearch"]
+    host.run(["rpm", *options, "--install", *rpms()])
+    assert len(host.run(["rpm", *options[:4], "--query", "--all"]).split()) == 2
+    host.run(["find", root / "usr/share/man", "-name", "*.gz", "-exec", "gunzip", "{}", "+"])
+    return {
+        path: digest
+        for path, digest in contents(root).items()
+        if not path.startswith(("/rpmdb", *OWN))
+    }
+
+
+@pytest.fixture(scope="module")
+def from_deb(debs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The files of the Debian packages, in rpm's folders."""
+    root = tmp_path_factory.mktemp("deb")
+    for deb in debs:
+        host.run(["dpkg", "-x", deb, root])
+    host.run(["find", root / "usr/share/man", "-name", "*.gz", "-exec", "gunzip", "{}", "+"])
+    found = {}
+    for path, digest in contents(root).items():
+        for old, new in MOVED.items():
+            path = re.sub(rf"^{old}", new, path)  # noqa: PLW2901
+        if not path.startswith(OWN):
+            found[path] = digest
+    return found
+
+
+def test_both_kinds_of_packages_have_the_same_files(
+    from_rpm: dict[str, str], from_deb: dict[str, str]
+) -> None:
+    assert set(from_rpm) == set(from_deb)
+    other = {path for path, digest in from_rpm.items() if from_deb[path] != digest}
+    # Each is compiled with the flags of its distribution.
+    assert other <= {"/usr/sbin/ebbgate-probe"}
+
+
+def test_rpmlint_has_no_error_and_no_warning() -> None:
+    (spec,) = BUILT.glob("ebbgate-*/ebbgate.spec")
+    done = subprocess.run(
+        ["rpmlint", "-c", str(LINT), *map(str, RPMS.glob("*.rpm")), str(spec)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert re.search(r" 0 errors, 0 warnings", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("moment", ["prein", "postin", "preun", "postun"])
+def test_every_script_can_be_parsed(moment: str) -> None:
+    for path in rpms():
+        script = host.run(["rpm", "--query", "--package", "--queryformat", f"%{{{moment}}}", path])
+        subprocess.run(["sh", "-n"], input=script, text=True, check=True, timeout=60)
+
+
+def test_a_second_build_gives_the_same_bytes() -> None:
+    first = {path.name: path.read_bytes() for path in RPMS.glob("*.rpm")}
+    host.run(["make", "--silent", "rpm"], cwd=REPO, timeout_s=600)
+    again = {path.name: path.read_bytes() for path in RPMS.glob("*.rpm")}
+    assert again.keys() == first.keys()
+    assert [name for name in first if again[name] != first[name]] == []
