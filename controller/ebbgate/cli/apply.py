@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.context import Context, Document, emit, print_note, with_context
+from ebbgate.cli.context import Context, Document, emit, print_note, volume_argument, with_context
 from ebbgate.cli.daemon_status import look, need_daemon
 from ebbgate.cli.doctor import device_users, facts_of
 from ebbgate.cli.intents import ask
@@ -41,7 +41,7 @@ _LVM_TIMEOUT_S = 120.0
 
 @click.command()
 @click.argument("advice", metavar="ID")
-@click.argument("volume")
+@volume_argument()
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @with_context
 def apply(context: Context, advice: str, volume: str, yes: bool) -> None:

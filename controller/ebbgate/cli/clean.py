@@ -5,7 +5,14 @@ from __future__ import annotations
 
 import click
 
-from ebbgate.cli.context import Context, duration_of, emit, print_note, with_context
+from ebbgate.cli.context import (
+    Context,
+    duration_of,
+    emit,
+    print_note,
+    volume_argument,
+    with_context,
+)
 from ebbgate.cli.daemon_status import need_daemon
 from ebbgate.cli.intents import ask, draw_outcome
 from ebbgate.errors import UsageError
@@ -29,7 +36,7 @@ _WARNING = (
 
 
 @click.command()
-@click.argument("volume")
+@volume_argument()
 @click.option(
     "--within", default="30min", show_default=True, help="Give up after this time, such as 30min."
 )

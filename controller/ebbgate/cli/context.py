@@ -20,6 +20,7 @@ import click
 from ebbgate.config.settings import Config, load_config
 from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.probes.topology import discover
 from ebbgate.text import clean_lines, escape_json
 from ebbgate.units import parse_duration_ns
 
@@ -79,6 +80,16 @@ def with_context(command: Command) -> Command:
         help="Print one JSON document instead of text.",
     )
     return add_json(click.pass_obj(command))
+
+
+def volume_argument(required: bool = True) -> Callable[[Command], Command]:
+    """Pass the name of a volume; shells complete it."""
+    return click.argument("volume", required=required, shell_complete=_volume_names)
+
+
+def _volume_names(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    names = [volume.title for volume in discover(ctx.ensure_object(Context).sysfs)]
+    return [name for name in names if name.startswith(begun)]
 
 
 def duration_of(option: str, text: str, hint: str = "") -> int:

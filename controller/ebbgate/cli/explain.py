@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, Document, emit, with_context
+from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.snapshot import VolumeView, view_volume
 from ebbgate.cli.status import draw_daemon, draw_missing, draw_sentence
@@ -35,7 +35,7 @@ _MARKS: Final[dict[bool | None, Cell]] = {
 
 
 @click.command()
-@click.argument("volume")
+@volume_argument()
 @click.option("--last", default=3, show_default=True, help="Number of past decisions to show.")
 @with_context
 def explain(context: Context, volume: str, last: int) -> None:

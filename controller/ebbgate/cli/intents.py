@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ebbgate.cli.context import Context, Document, duration_of, emit, print_note, with_context
+from ebbgate.cli.context import (
+    Context,
+    Document,
+    duration_of,
+    emit,
+    print_note,
+    volume_argument,
+    with_context,
+)
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.intents.client import ControlClient, NotAnswering, Refused
 from ebbgate.intents.protocol import LABEL_LENGTH_MAX, Answer, State
@@ -34,7 +42,7 @@ _FOLLOW: Final = "check the result: journalctl -u ebbgated, or the dashboard"
 
 def _mode_command(mode: Mode, about: str) -> click.Command:
     @click.command(str(mode), help=about)
-    @click.argument("volume")
+    @volume_argument()
     @with_context
     def command(context: Context, volume: str) -> None:
         answer = ask(context, IntentKind.MODE, named(context, volume), {"mode": str(mode)})
@@ -56,7 +64,7 @@ enforce = _mode_command(
 
 
 @click.command()
-@click.argument("volume", required=False)
+@volume_argument(required=False)
 @click.option("--off", is_flag=True, help="End the hold.")
 @click.option(
     "--for", "lasting", metavar="TIME", help="End the hold after this time, such as 10min."

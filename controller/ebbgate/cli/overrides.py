@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ebbgate.cli.context import Context, emit, with_context
+from ebbgate.cli.context import Context, emit, volume_argument, with_context
 from ebbgate.cli.intents import ask, draw_outcome, named, parse_for
 from ebbgate.errors import UsageError
 from ebbgate.model.override import IntentKind
@@ -30,7 +30,7 @@ def parse_by(text: str, wall_ns: int) -> int:
 
 
 @click.command("set")
-@click.argument("volume")
+@volume_argument()
 @click.argument("knob")
 @click.argument("value")
 @click.argument("words", nargs=-1, metavar="[for TIME]")
@@ -63,7 +63,7 @@ def set_knob(
 
 
 @click.command()
-@click.argument("volume")
+@volume_argument()
 @click.option("--by", metavar="HH:MM", help="Finish by this time of day.")
 @click.option("--within", metavar="TIME", help="Finish within this time, such as 2h.")
 @with_context
@@ -86,7 +86,7 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
 
 
 @click.command()
-@click.argument("volume")
+@volume_argument()
 @click.argument("knob", required=False)
 @with_context
 def release(context: Context, volume: str, knob: str | None) -> None:

@@ -13,7 +13,7 @@ import click
 
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
-from ebbgate.cli.context import Context, Document, emit, with_context
+from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
 from ebbgate.cli.intents import ask, named, who
 from ebbgate.errors import ActuationError, EbbgateError, Unavailable
 from ebbgate.intents.client import NotAnswering, NotRunning
@@ -35,7 +35,7 @@ _LOOK_S: Final = 0.2
 
 
 @click.command()
-@click.argument("volume", required=False)
+@volume_argument(required=False)
 @click.option(
     "--keep-overrides",
     is_flag=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, Document, emit, with_context
+from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.doctor.remedy import device_mapper_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("volume", required=False)
+@volume_argument(required=False)
 @with_context
 def status(context: Context, volume: str | None) -> None:
     """Show what each volume does now and what ebbgate does; VOLUME: one in detail.

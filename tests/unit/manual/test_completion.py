@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
-from ebbgate.cli.app import COMMANDS
+from ebbgate.cli.app import COMMANDS, app
+from ebbgate.cli.context import Context
 from manual import completion
+from tests.fake_sysfs import fake_bcache
 from tests.house_rules import REPO
 
 
@@ -51,6 +54,14 @@ def test_bash_completes_a_command_and_its_options(scripts: Path) -> None:
     assert completed(scripts, "ebbgate", "chec") == ["check-policy"]
     assert completed(scripts, "ebbgate", "drain", "--w") == ["--within"]
     assert completed(scripts, "ebbgate", "report", "--format", "c") == ["csv"]
+
+
+def test_the_volumes_of_this_machine_are_offered(tmp_path: Path) -> None:
+    context = Context(sysfs=fake_bcache(tmp_path).sysfs)
+    for command in ("status", "enforce", "set"):
+        shell = ShellComplete(app, {"obj": context}, "ebbgate", "_EBBGATE_COMPLETE")
+        assert [item.value for item in shell.get_completions([command], "bc")] == ["bcache0"]
+        assert shell.get_completions([command], "x") == []
 
 
 @pytest.mark.parametrize("shell", completion.FILES)
