@@ -30,16 +30,16 @@ deb: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## Debian package
 	cd $(SOURCE_TREE) && $(CLEAN_ENV) dpkg-buildpackage --no-sign --build=full
 	@ls -1 $(PACKAGES)/*.deb
 
-# The names of what it needs to be built are not Debian's, hence --nodeps.
+RPM_FOLDERS = --define '_topdir $(PACKAGES)/rpm' --define '_sourcedir $(PACKAGES)' \
+	--define '_rpmdir $(PACKAGES)/rpm' --define '_srcrpmdir $(PACKAGES)/rpm' \
+	--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm'
+
+# From the source package, as anybody can build it. The names of what it needs to be built are not Debian's, hence --nodeps.
 rpm: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## packages for systems with rpm, and their source (build/packages/rpm)
 	rm -rf $(PACKAGES)/rpm
 	mkdir -p $(PACKAGES)/rpm
-	SOURCE_DATE_EPOCH=$$(date -d '$(VERSION_DAY)' +%s) $(CLEAN_ENV) rpmbuild -ba --nodeps --quiet \
-		--define '_topdir $(PACKAGES)/rpm' --define '_sourcedir $(PACKAGES)' \
-		--define '_rpmdir $(PACKAGES)/rpm' --define '_srcrpmdir $(PACKAGES)/rpm' \
-		--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' --define '_buildhost localhost' \
-		--define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
-		$(SOURCE_TREE)/ebbgate.spec
+	$(CLEAN_ENV) rpmbuild -bs --nodeps --quiet $(RPM_FOLDERS) $(SOURCE_TREE)/ebbgate.spec
+	$(CLEAN_ENV) rpmbuild --rebuild --nodeps --quiet $(RPM_FOLDERS) $(PACKAGES)/rpm/*.src.rpm
 	@ls -1 $(PACKAGES)/rpm/*.rpm
 
 test-package: venv deb rpm ## install, upgrade, remove and purge the packages in bare systems of Debian; lintian

@@ -134,20 +134,6 @@ def contents(folder: Path) -> dict[str, str]:
     return found
 
 
-def repacked(package: Path, folder: Path, *edits: tuple[str, str]) -> Path:
-    """Make the same package with other words in its control data, as of another version."""
-    tree = folder / package.stem
-    host.run(["dpkg-deb", "--raw-extract", package, tree])
-    for name in ("control", "preinst"):
-        path = tree / "DEBIAN" / name
-        if path.exists():
-            text = path.read_text()
-            for old, new in edits:
-                text = text.replace(old, new)
-            path.write_text(text)
-    return Path(host.run(["dpkg-deb", "--build", tree, folder]).split("'")[3])
-
-
 def dependencies(control: str, field: str) -> list[str]:
     """Return the names of the packages in a field of a control file, without alternatives."""
     found = re.search(rf"^{field}:(.*(?:\n[ \t].*)*)", control, re.M)

@@ -15,14 +15,12 @@ import pytest
 from ebbgate import __version__
 from ebbgate.store.journal import Journal
 from tests.builders import journal_entry
-from tests.house_rules import REPO
 from tests.lab import host
 from tests.lab.conftest import without_lab
-from tests.lab.errors import CommandFailed, NoLab
-from tests.package.chroot import Chroot, base, repacked
+from tests.lab.errors import NoLab
+from tests.package.chroot import Chroot, base
+from tests.package.versions import NEWER, Debs, install_0_1, newer_debs, repacked
 
-Debs = tuple[Path, Path]
-NEWER = f"{__version__}+newer"
 PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
 KEPT = {
     "/etc/ebbgate/ebbgate.toml": '[volume.bcache0]\nmode = "enforce"\n',
@@ -54,16 +52,6 @@ def leave_a_knob(system: Chroot) -> None:
 
 def knob(system: Chroot) -> str:
     return system.sysfs.read(PERCENT)
-
-
-def another_version(debs: Debs, folder: Path, version: str) -> list[Path]:
-    edits = [(f"Version: {__version__}", f"Version: {version}")]
-    edits += [(f"(>= {__version__})", f"(>= {version})")]
-    edits += [
-        (f"(<< {__version__}.0~)", f"(<< {version}.0~)"),
-        (f"gt {__version__};", f"gt {version};"),
-    ]
-    return [repacked(deb, folder, *edits) for deb in debs]
 
 
 @pytest.mark.parametrize("release", ["bookworm", "trixie"])
@@ -110,7 +98,7 @@ def test_an_upgrade_keeps_settings_policies_token_and_data(
     installed: Chroot, debs: Debs, tmp_path: Path
 ) -> None:
     keep_files(installed)
-    done = installed.install(*another_version(debs, tmp_path, NEWER))
+    done = installed.install(*newer_debs(debs, tmp_path))
     assert done.rc == 0, done.text
     assert f"ebbgate ({NEWER})" in done.text
     assert kept(installed) == KEPT
@@ -120,7 +108,7 @@ def test_a_downgrade_keeps_them_and_says_what_to_do(
     installed: Chroot, debs: Debs, tmp_path: Path
 ) -> None:
     keep_files(installed)
-    installed.install(*another_version(debs, tmp_path, NEWER))
+    installed.install(*newer_debs(debs, tmp_path))
     done = installed.install(*debs)
     assert done.rc == 0, done.text
     assert f"ebbgate: {__version__} is older than {NEWER}" in done.text
@@ -183,6 +171,12 @@ def test_a_masked_unit_stays_masked_and_the_installation_says_so(
     assert system.check("readlink", "/etc/systemd/system/ebbgated.service") == "/dev/null\n"
 
 
+@pytest.mark.parametrize(("unit", "most"), [("ebbgated", 30), ("ebbgate-web", 15)])
+def test_the_exposure_of_the_services_stays_low(unit: str, most: int, installed: Chroot) -> None:
+    argv = ["systemd-analyze", "security", "--offline=yes", f"--threshold={most}", "--no-pager"]
+    installed.check(*argv, f"{unit}.service")
+
+
 def test_a_package_of_another_architecture_is_refused(
     system: Chroot, debs: Debs, tmp_path: Path
 ) -> None:
@@ -199,7 +193,7 @@ def test_a_full_var_stops_an_upgrade_and_loses_nothing(
     installed: Chroot, debs: Debs, tmp_path: Path
 ) -> None:
     keep_files(installed)
-    newer = another_version(debs, tmp_path, NEWER)
+    newer = newer_debs(debs, tmp_path)
     for deb in newer:
         host.run(["install", "-D", deb, installed.path(f"/tmp/{deb.name}")])
     names = [f"/tmp/{deb.name}" for deb in newer]
@@ -227,32 +221,11 @@ def test_a_kernel_without_type_information_is_reported(installed: Chroot) -> Non
     assert "no BTF type information" in installed.run("ebbgate", "doctor").text
 
 
-def install_0_1(system: Chroot, folder: Path) -> None:
-    """Install the last 0.1.0 as its own `make install` does; the built parts are today's."""
-    bump = ["git", "log", "--format=%H", f'-S__version__ = "{__version__}"', "--"]
-    commits = host.run([*bump, "controller/ebbgate/__init__.py"], cwd=REPO).split()
-    tree = folder / "0.1.0"
-    tree.mkdir()
-    try:
-        host.run(["git", "archive", "-o", folder / "0.1.0.tar", f"{commits[-1]}^"], cwd=REPO)
-    except (IndexError, CommandFailed) as error:
-        pytest.skip(f"the history of this clone does not have 0.1.0: {error}")
-    host.run(["tar", "-C", tree, "-xf", folder / "0.1.0.tar"])
-    built = REPO / "build"
-    ready = [
-        "--old-file=probe",
-        "--old-file=webui",
-        f"PROBE={built}/ebbgate-probe",
-        f"UI={built}/webui",
-    ]
-    host.run(["make", "install", *ready, f"DESTDIR={system.path('/')}"], cwd=tree)
-
-
 def test_0_1_of_make_install_is_replaced_and_its_data_kept(
     system: Chroot, debs: Debs, tmp_path: Path
 ) -> None:
     before = system.files()
-    install_0_1(system, tmp_path)
+    install_0_1(system.path("/"), tmp_path)
     assert system.check("sh", "-c", "command -v ebbgate").strip() == "/usr/local/bin/ebbgate"
     assert system.check("ebbgate", "--version").strip().endswith("0.1.0")
     keep_files(system)
@@ -268,7 +241,7 @@ def test_0_1_of_make_install_is_replaced_and_its_data_kept(
 
 
 def test_0_1_stays_if_a_knob_cannot_be_restored(system: Chroot, debs: Debs, tmp_path: Path) -> None:
-    install_0_1(system, tmp_path)
+    install_0_1(system.path("/"), tmp_path)
     leave_a_knob(system)
     system.path(PERCENT).unlink()
     system.path(PERCENT).mkdir()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Other versions of ebbgate: 0.1.0 from this clone, and a newer one. I/O: git, make, dpkg-deb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate import __version__
+from tests.house_rules import REPO
+from tests.lab import host
+from tests.lab.errors import CommandFailed
+
+Debs = tuple[Path, Path]
+"""`ebbgate` and `ebbgate-web`."""
+NEWER = f"{__version__}+newer"
+
+
+def install_0_1(destdir: Path, folder: Path) -> Path:
+    """Install the last 0.1.0 as its own `make install` does; return its tree.
+
+    Probe and dashboard are today's, since to build them takes minutes.
+    """
+    bump = ["git", "log", "--format=%H", '-S__version__ = "0.2.0"', "--"]
+    commits = host.run([*bump, "controller/ebbgate/__init__.py"], cwd=REPO).split()
+    tree = folder / "0.1.0"
+    tree.mkdir()
+    try:
+        host.run(["git", "archive", "-o", folder / "0.1.0.tar", f"{commits[-1]}^"], cwd=REPO)
+    except (IndexError, CommandFailed) as error:
+        pytest.skip(f"the history of this clone does not have 0.1.0: {error}")
+    host.run(["tar", "-C", tree, "-xf", folder / "0.1.0.tar"])
+    built = REPO / "build"
+    ready = ["--old-file=probe", "--old-file=webui"]
+    ready += [f"PROBE={built}/ebbgate-probe", f"UI={built}/webui"]
+    host.run(["make", "install", *ready, f"DESTDIR={destdir}"], cwd=tree)
+    return tree
+
+
+def newer_debs(debs: Debs, folder: Path) -> Debs:
+    """Make the same packages as a newer version."""
+    old, new = __version__, NEWER
+    edits = [(f"Version: {old}", f"Version: {new}"), (f"gt {old};", f"gt {new};")]
+    edits += [(f"(>= {old})", f"(>= {new})"), (f"(<< {old}.0~)", f"(<< {new}.0~)")]
+    return repacked(debs[0], folder, *edits), repacked(debs[1], folder, *edits)
+
+
+def repacked(package: Path, folder: Path, *edits: tuple[str, str]) -> Path:
+    """Make the same package with other words in its control data, as of another version."""
+    tree = folder / package.stem
+    host.run(["dpkg-deb", "--raw-extract", package, tree])
+    for name in ("control", "preinst"):
+        path = tree / "DEBIAN" / name
+        if path.exists():
+            text = path.read_text()
+            for old, new in edits:
+                text = text.replace(old, new)
+            path.write_text(text)
+    return Path(host.run(["dpkg-deb", "--build", tree, folder]).split("'")[3])
