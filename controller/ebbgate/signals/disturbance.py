@@ -40,7 +40,7 @@ LEFT_NS_MAX: Final = 60 * NS_PER_S
 """A disk that writes out one piece between two reads has emptied its cache after this time."""
 CALM_NS_MAX: Final = 600 * NS_PER_S
 """What nothing has confirmed for this long is forgotten."""
-NOISE_NS: Final = NS_PER_MS
+NOISE_NS: Final = 2 * NS_PER_MS
 SLOWER: Final = 20
 """Gaps that wrote back this much slower than one that was felt, and long after it, are felt as
 well: something else is the reason.
@@ -49,7 +49,7 @@ _PIECE_COST_BYTES: Final = 64 * KIB
 """A piece costs a disk about the time of so many bytes more."""
 _SLOWER_WEIGHT, _FASTER_WEIGHT = 0.1, 0.25
 _MUCH_FASTER: Final = 0.75
-_DEPTHS: Final = (2, 8)
+_DEPTHS: Final = (2.5, 10)
 _CLASSES_MAX: Final = 16
 
 NO_GAP: Final = "no gap with write-back and requests after it yet"

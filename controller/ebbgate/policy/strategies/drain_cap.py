@@ -6,11 +6,11 @@ between the reads that come back, so only these show it. At a rate that the plat
 the cache stays empty, whatever the disk, the pieces and the scheduler are. Once a gap:
 
     felt > target    cap = rate of the gap * clamp(target / felt, 0.5, 0.9)
-    otherwise        cap * 1.3, but not beyond 0.8 of the rate that was felt
+    otherwise        cap * 1.3, but not beyond 0.8 to 0.9 of the rate that was felt
 
 What a rate did a minute ago it does again; what it did long ago may be another load. So that bound
-rises, ever faster: to the rate that was felt in a minute and a half, to twice of it in three. Far
-beyond what the disk does the cap is dropped.
+rises, ever faster: by a fifth in a minute and a half, to twice as much in three. Far beyond what
+the disk does the cap is dropped.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class DrainCap:
     """The cap, None for none, and what it was learned from.
 
     - `judged_gap_ns`: the end of the last gap that was judged; `felt`: it was felt.
-    - `felt_bytes_per_s`, `felt_at_ns`: the rate of the last gap that was felt after one that was
-      not, and when; 0: none yet.
+    - `bound_bytes_per_s`, `felt_at_ns`: what the cap comes back to, from the last gap that was felt
+      after one that was not, and when that was.
     """
 
     bytes_per_s: float | None = None
     judged_gap_ns: int = 0
     felt: bool = False
-    felt_bytes_per_s: float = 0.0
+    bound_bytes_per_s: float = 0.0
     felt_at_ns: int = 0
 
 
@@ -51,16 +51,13 @@ def judge(cap: DrainCap, found: Disturbance, target_ns: int, now_ns: int) -> Dra
         return cap
     cap = replace(cap, judged_gap_ns=found.gap_end_ns)
     if felt_ns > target_ns:
-        slower = _slower(rate, min(SLOWER_MAX, max(SLOWER_MIN, target_ns / felt_ns)))
+        share = min(SLOWER_MAX, max(SLOWER_MIN, target_ns / felt_ns))
+        slower = max(float(CAP_MIN_BYTES_PER_S), share * rate)
         if cap.felt:
             # It may still be the gap before that is felt, since a full cache takes time.
             return replace(cap, bytes_per_s=slower)
-        return DrainCap(slower, cap.judged_gap_ns, True, rate, now_ns)
+        return DrainCap(slower, cap.judged_gap_ns, True, max(_BACK, share) * rate, now_ns)
     return replace(cap, felt=False, bytes_per_s=_faster(cap, rate, now_ns))
-
-
-def _slower(rate: float, share: float) -> float:
-    return max(float(CAP_MIN_BYTES_PER_S), share * rate)
 
 
 def _faster(cap: DrainCap, rate: float, now_ns: int) -> float | None:
@@ -69,6 +66,6 @@ def _faster(cap: DrainCap, rate: float, now_ns: int) -> float | None:
         return None
     # Bounded, since a float is.
     age = min(5.0, (now_ns - cap.felt_at_ns) / _RETRY_NS)
-    bound = _BACK * cap.felt_bytes_per_s * 2 ** (age * age)
+    bound = cap.bound_bytes_per_s * 2 ** (age * age)
     grown = max(now, min(FASTER * now, bound))
-    return None if grown > _BEYOND * max(rate, cap.felt_bytes_per_s) else grown
+    return None if grown > _BEYOND * max(rate, cap.bound_bytes_per_s) else grown
