@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.units import NS_PER_MS
 from tests.lab import hdd_queue
 from tests.lab.hdd_model import HddModel
@@ -60,6 +61,11 @@ class Disk:
         self._destage: deque[Request] = deque()
         self._user_ns = -anticipate_ns
         self._destage_ns = 0
+
+    @property
+    def power(self) -> DiskPower:
+        """Whether it turns; unknown, as of a disk that does not report it."""
+        return NOT_ASKED
 
     @property
     def depth_ios(self) -> int:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.frame import DaemonFacts
+from ebbgate.model.power import NOT_ASKED
 from ebbgate.model.records import Direction, Edge, QueueSample, Tick
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import DestageParams, Event, Policy, ProbeSettings, State, step
 from ebbgate.probes.protocol import parse_line
 from ebbgate.probes.recording import sysfs_line
 from ebbgate.signals.frame import FrameState, build, on_tick
-from ebbgate.units import GIB, NS_PER_MS, NS_PER_US
+from ebbgate.units import GIB, NS_PER_MS, NS_PER_S, NS_PER_US
 from tests.lab.hdd_model import HddModel
 from tests.lab.hdd_queue import PLAIN, HddFeatures
 from tests.sim.clock import Clock
@@ -31,6 +33,7 @@ VOLUME = "bcache0"
 DISK_BYTES = 2 * GIB
 CACHE_BYTES = GIB
 TICK_NS = 250 * NS_PER_MS
+POWER_NS = 30 * NS_PER_S
 SLICE_IDLE_NS = 8 * NS_PER_MS
 """How long bfq waits for the next request of a reader (bfq-iosched.c, bfq_slice_idle)."""
 
@@ -81,6 +84,7 @@ class Setup:
     """What is simulated. `gate`: replaces the policy's gate in a control arm.
 
     `scheduler`: `none`, `mq-deadline` or `bfq`; `depth_settable`: the disk has a queue depth.
+    `make_disk`: the class of the disk; `marks`: bcache writes its superblock, see `Writeback`.
     `features`: what the disk does beyond first come, first served.
     """
 
@@ -92,6 +96,9 @@ class Setup:
     depth_settable: bool = False
     features: HddFeatures = PLAIN
     seed: int = 1
+    make_disk: type[Disk] = Disk
+    marks: bool = False
+    tick_ns: int = TICK_NS
     gate: Callable[[Gate], Gate] = lambda gate: gate
 
 
@@ -102,14 +109,16 @@ class Simulation:
         self.setup = setup
         self.clock = Clock()
         model = HddModel(DISK_BYTES, random.Random(setup.seed))
-        self.disk = Disk(
+        self.disk = setup.make_disk(
             self.clock,
             model,
             setup.features,
             idle_class=setup.scheduler != "none",
             anticipate_ns=SLICE_IDLE_NS if setup.scheduler == "bfq" else 0,
         )
-        self.writeback = Writeback(self.clock, self.disk, setup.pieces, setup.machine)
+        self.writeback = Writeback(
+            self.clock, self.disk, setup.pieces, setup.machine, marks=setup.marks
+        )
         self.writer = SimKnobWriter(
             self.clock, self.writeback, self.disk, write_ns=setup.reaction.write_ns
         )
@@ -122,8 +131,10 @@ class Simulation:
         self._sent_settings: ProbeSettings | None = None
         self._last_ns = 0
         self._playing = 0
-        self.probe.start(TICK_NS)
-        self.clock.every(TICK_NS, self._tick)
+        self._power = NOT_ASKED
+        self.probe.start(setup.tick_ns)
+        self.clock.every(setup.tick_ns, self._tick)
+        self.clock.every(POWER_NS, self._ask_power)
 
     @property
     def destage(self) -> DestageParams:
@@ -195,7 +206,11 @@ class Simulation:
             knobs=self._queue_knobs(),
         )
         self.lines.append(sysfs_line(VOLUME, seen))
-        self._step(build(self._frames, seen, VOLUME, self.clock.now_ns))
+        now_ns = self.clock.now_ns
+        self._step(build(self._frames, seen, VOLUME, now_ns, DaemonFacts(power=self._power)))
+
+    def _ask_power(self) -> None:
+        self._power = self.disk.power
 
     def _queue_knobs(self) -> dict[str, str]:
         known = {"scheduler:vda": self.setup.scheduler}

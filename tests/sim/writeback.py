@@ -10,7 +10,7 @@ written to the backing device, at most 64 under way; after each a delay in whole
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -83,6 +83,7 @@ class Writeback:
         self.done_ios = 0
         self.done_bytes = 0
         self.marked_ios = 0
+        self.on_written: Callable[[Piece], None] = lambda _: None
         self._marks = marks
         self._marked_dirty = bool(self._dirty)
         self._running = True
@@ -177,6 +178,7 @@ class Writeback:
         self.done_ios += 1
         self.done_bytes += piece[1]
         self.dirty_bytes -= piece[1]
+        self.on_written(piece)
         if self._thread is _Thread.BLOCKED:
             self._thread = _Thread.RUNNING
             self._pass()
