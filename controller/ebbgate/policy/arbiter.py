@@ -129,7 +129,11 @@ def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
     if params is None or own.gate is None or own.gate.kind is GateKind.RELEASED:
         return own
     if arbiter.drain is not None and arbiter.plan is not None:
-        opened = drain.gate_of(arbiter.plan, state.destage, own.gate, params)
+        destage = state.destage
+        if own.gate.kind is GateKind.HELD and destage.phase is Phase.DESTAGE:
+            # A rule holds, so the gap drains nothing by itself.
+            destage = replace(destage, phase=Phase.WAIT)
+        opened = drain.gate_of(arbiter.plan, destage, own.gate, params)
         return Ruling(opened, drain.DRAIN, drain.plan_text(arbiter.plan)) if opened else own
     if own.by != IDLE_DESTAGE or state.destage.phase is not Phase.PRESSURE:
         return own

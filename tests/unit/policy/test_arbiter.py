@@ -157,6 +157,19 @@ def test_drain_opens_a_closed_gate() -> None:
     assert found.why.startswith("400 MiB dirty, needs ")
 
 
+@pytest.mark.parametrize("phase", [Phase.WAIT, Phase.DESTAGE])
+def test_drain_goes_before_a_rule_that_holds(phase: Phase) -> None:
+    over = ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100))
+    over = ticked(over, seen(1), state())
+    rule = Rule("sleep", ((),), Proposal("rule sleep", "on", gate=Gate(GateKind.HELD)), ("gate",))
+    policy = Policy(rules=(rule,))
+    now = replace(state(phase), rules=RulesState(in_force=(rule.proposal,), evaluated=policy.rules))
+    assert ruling(ArbiterState(), now, policy=policy).gate == Gate(GateKind.HELD)
+    found = ruling(over, now, policy=policy)
+    assert found.gate is not None
+    assert (found.gate.kind, found.by) == (GateKind.PACED, "drain")
+
+
 def test_drain_leaves_a_released_gate_to_the_kernel() -> None:
     over = ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100))
     over = ticked(over, seen(1), state())
