@@ -8,17 +8,23 @@ own, whose mounts end with them.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
 import subprocess
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from ebbgate.store.journal import Journal
+from tests.builders import journal_entry
 from tests.fake_sysfs import FakeSysfs
 from tests.house_rules import REPO
 from tests.lab import apt, downloads, host
 from tests.lab.errors import CommandFailed, NoLab
 
 DEPS = REPO / "packaging" / "deps.txt"
+PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
 _BOOTSTRAP_TIMEOUT_S = 900
 _COMMAND_TIMEOUT_S = 300
 _ENVIRONMENT = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C")
@@ -32,12 +38,16 @@ def group(name: str) -> list[str]:
 
 def base(release: str) -> Path:
     """Return a bare system of a release with what ebbgate runs on, made once. Raises NoLab."""
+    if os.geteuid() != 0:
+        raise NoLab("no lab here: only root can make a system in a folder")
     host.need("debootstrap", "unshare")
     packages = ",".join(("systemd", *group("run")))
     key = hashlib.sha256(packages.encode()).hexdigest()[:12]
     final = downloads.cache_dir() / "chroots" / f"{release}-{key}"
     with downloads.locked(final.parent):
         if not final.exists():
+            for old in final.parent.glob(f"{release}-*"):
+                shutil.rmtree(old)
             with downloads.made(final) as scratch:
                 argv = ["debootstrap", "--variant=minbase", f"--include={packages}", release]
                 try:
@@ -113,6 +123,19 @@ class Chroot:
             host.run(["install", "-D", "-m", "644", package, self.path(f"/tmp/{package.name}")])
         names = [f"/tmp/{package.name}" for package in packages]
         return self.run("apt-get", "-y", "--allow-downgrades", "install", *names)
+
+    def leave_a_knob(self) -> None:
+        """Write what a killed daemon leaves: a changed knob, and its original, 10, on record."""
+        self.sysfs.write(PERCENT, "40")
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        path = self.path("/var/lib/ebbgate/journal.db")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(Journal.open(path)) as journal:
+            journal.put(journal_entry(boot_id=boot_id))
+
+    def knob(self) -> str:
+        """Return its value."""
+        return self.sysfs.read(PERCENT)
 
     def files(self) -> set[str]:
         """Return the path of everything but what apt and dpkg note for themselves."""

@@ -26,8 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def debs() -> tuple[Path, Path]:
     """The packages `ebbgate` and `ebbgate-web`."""
     (daemon,), (web,) = (
-        list(BUILT.glob("ebbgate_*_amd64.deb")),
-        list(BUILT.glob("ebbgate-web_*_all.deb")),
+        list(BUILT.glob("ebbgate_*.deb")),
+        list(BUILT.glob("ebbgate-web_*.deb")),
     )
     return daemon, web
 

@@ -7,21 +7,17 @@ No systemd runs there, so this is about files, users, knobs and messages; `tests
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ebbgate import __version__
-from ebbgate.store.journal import Journal
-from tests.builders import journal_entry
 from tests.lab import host
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
-from tests.package.chroot import Chroot, base
+from tests.package.chroot import PERCENT, Chroot, base
 from tests.package.versions import NEWER, Debs, install_0_1, newer_debs, repacked
 
-PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
 KEPT = {
     "/etc/ebbgate/ebbgate.toml": '[volume.bcache0]\nmode = "enforce"\n',
     "/etc/ebbgate/policies.d/mine.yaml": "version: 1\nname: mine\n",
@@ -38,20 +34,6 @@ def keep_files(system: Chroot) -> None:
 
 def kept(system: Chroot) -> dict[str, str]:
     return {path: system.check("cat", path) for path in KEPT}
-
-
-def leave_a_knob(system: Chroot) -> None:
-    """Write what a killed daemon leaves: a changed knob, and its original in the journal."""
-    system.sysfs.write(PERCENT, "40")
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    path = system.path("/var/lib/ebbgate/journal.db")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(Journal.open(path)) as journal:
-        journal.put(journal_entry(boot_id=boot_id))
-
-
-def knob(system: Chroot) -> str:
-    return system.sysfs.read(PERCENT)
 
 
 @pytest.mark.parametrize("release", ["bookworm", "trixie"])
@@ -118,17 +100,17 @@ def test_a_downgrade_keeps_them_and_says_what_to_do(
 
 def test_a_removal_restores_every_knob_and_keeps_settings_and_data(installed: Chroot) -> None:
     keep_files(installed)
-    leave_a_knob(installed)
+    installed.leave_a_knob()
     text = installed.check("apt-get", "-y", "remove", "ebbgate")
     assert "writeback_percent  10        restored" in text
-    assert knob(installed) == "10"
+    assert installed.knob() == "10"
     assert kept(installed).keys() == KEPT.keys()
     left = [path for path in installed.files() if path.startswith("/usr/lib/ebbgate")]
     assert left == []
 
 
 def test_a_removal_stops_if_a_knob_cannot_be_restored(installed: Chroot) -> None:
-    leave_a_knob(installed)
+    installed.leave_a_knob()
     where = installed.path(PERCENT)
     where.unlink()
     where.mkdir()
@@ -140,7 +122,7 @@ def test_a_removal_stops_if_a_knob_cannot_be_restored(installed: Chroot) -> None
     where.rmdir()
     installed.sysfs.write(PERCENT, "40")
     installed.check("apt-get", "-y", "remove", "ebbgate")
-    assert knob(installed) == "10"
+    assert installed.knob() == "10"
 
 
 def test_a_purge_leaves_nothing(system: Chroot, debs: Debs) -> None:
@@ -229,11 +211,11 @@ def test_0_1_of_make_install_is_replaced_and_its_data_kept(
     assert system.check("sh", "-c", "command -v ebbgate").strip() == "/usr/local/bin/ebbgate"
     assert system.check("ebbgate", "--version").strip().endswith("0.1.0")
     keep_files(system)
-    leave_a_knob(system)
+    system.leave_a_knob()
     done = system.install(*debs)
     assert done.rc == 0, done.text
     assert "ebbgate: removing the ebbgate of 'make install' from /usr/local" in done.text
-    assert knob(system) == "10"
+    assert system.knob() == "10"
     assert kept(system) == KEPT
     assert system.check("ebbgate", "--version").strip().endswith(__version__)
     files = {path for path in system.files() - before if path.startswith("/usr/local")}
@@ -242,7 +224,7 @@ def test_0_1_of_make_install_is_replaced_and_its_data_kept(
 
 def test_0_1_stays_if_a_knob_cannot_be_restored(system: Chroot, debs: Debs, tmp_path: Path) -> None:
     install_0_1(system.path("/"), tmp_path)
-    leave_a_knob(system)
+    system.leave_a_knob()
     system.path(PERCENT).unlink()
     system.path(PERCENT).mkdir()
     done = system.install(*debs)

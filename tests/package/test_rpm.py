@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate import __version__
 from tests.house_rules import REPO
 from tests.lab import host
-from tests.package.chroot import contents
+from tests.package.chroot import PERCENT, Chroot, Done, contents
 from tests.package.conftest import BUILT
 
 RPMS = BUILT / "rpm"
@@ -69,6 +70,38 @@ def test_both_kinds_of_packages_have_the_same_files(
     other = {path for path, digest in from_rpm.items() if from_deb[path] != digest}
     # Each is compiled with the flags of its distribution.
     assert other <= {"/usr/sbin/ebbgate-probe"}
+
+
+def rpm(system: Chroot, *words: str | Path) -> Done:
+    """Run this machine's rpm on the system; the scripts of the packages run inside."""
+    options = "--root $root --dbpath /var/lib/rpm --nodeps"
+    return system.run("true", first=f"rpm {options} {' '.join(map(str, words))}")
+
+
+def test_the_packages_install_and_leave_with_every_knob_restored(system: Chroot) -> None:
+    done = rpm(system, "--install", *rpms())
+    assert done.rc == 0, done.text
+    for program in ("ebbgate", "ebbgated", "ebbgate-web", "ebbgate-probe"):
+        assert system.check(program, "--version").strip().endswith(__version__)
+    assert system.check("getent", "passwd", "ebbgate")
+    token = system.check("stat", "-c", "%a %U:%G", "/etc/ebbgate/web-token")
+    assert token.split() == ["640", "root:ebbgate"]
+    system.leave_a_knob()
+    done = rpm(system, "--erase", "ebbgate-web", "ebbgate")
+    assert done.rc == 0, done.text
+    assert system.knob() == "10"
+    assert [path for path in system.files() if path.startswith("/usr/lib/ebbgate")] == []
+
+
+def test_a_removal_stops_if_a_knob_cannot_be_restored(system: Chroot) -> None:
+    assert rpm(system, "--install", *rpms()).rc == 0
+    system.leave_a_knob()
+    system.path(PERCENT).unlink()
+    system.path(PERCENT).mkdir()
+    done = rpm(system, "--erase", "ebbgate-web", "ebbgate")
+    assert done.rc != 0
+    assert "so nothing is removed; try again, or reboot first" in done.text
+    assert system.check("ebbgate", "--version").strip().endswith(__version__)
 
 
 def test_rpmlint_has_no_error_and_no_warning() -> None:
