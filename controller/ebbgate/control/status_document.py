@@ -37,6 +37,8 @@ from ebbgate.signals.totals import Totals, volume_totals
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 OBSERVING = "Observing: changes nothing"
+_SELDOM_KNOWN = "disturbance"
+"""Unknown until a gap has written something back, so people need no warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         proposals=tuple(_proposal(each, decision) for each in decision.proposals),
         cleaning=_cleaning(view, frame),
         overrides=tuple(_override(each, frame) for each in view.overrides),
-        missing=frame.missing,
+        missing={key: why for key, why in frame.missing.items() if key != _SELDOM_KNOWN},
         lost=view.lost,
         totals=volume_totals(view.totals),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The floor of the tide gauge is the level that idle_destage compares with, and no other."""
+"""What the status tells people: the floor of the tide gauge, and warnings."""
 
 from __future__ import annotations
 
@@ -26,3 +26,9 @@ def test_without_idle_destage_there_is_no_floor(enforced: LoopHarness) -> None:
     enforced.now_ms += 1000
     enforced.tick()
     assert enforced.kept.document["dirty_floor_bytes"] is None
+
+
+def test_a_disturbance_that_is_not_known_yet_is_no_warning(enforced: LoopHarness) -> None:
+    document = enforced.kept.document
+    assert document["disturbance_ns"] is None
+    assert "disturbance" not in document["missing"]
