@@ -27,7 +27,7 @@ from tests.bench.report import Report, percentile, ratio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import Guest
 
-VOLUMES = 3
+VOLUMES = 4
 BURSTS = 60
 DISK = "ahci"
 DIRTY = PIECES["64k"]
