@@ -59,13 +59,13 @@ class Pieces:
     ssd: str = "ssd0"
 
 
-SSDS: tuple[Device, ...] = (Ssd("ssd0", size_bytes=18 * GIB), Ssd("ssd1"))
+SSDS: tuple[Device, ...] = (Ssd("ssd0", size_bytes=18 * GIB), Ssd("ssd1", size_bytes=2 * GIB))
 """Dirty data exceeds the tenth that stock aims at by some 300 MiB, as in a small cache that is
 full: by how much it does decides how fast stock writes back. A piece of 4 KiB takes as long as a
 large one, so there a small cache is enough.
 """
 PIECES = {
-    "4k": Pieces(4, 150, 320, "ssd1"),
+    "4k": Pieces(4, 260, 550, "ssd1"),
     "64k": Pieces(64, 2100, 2330),
     "512k": Pieces(512, 2100, 2330),
 }
