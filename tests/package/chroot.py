@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,17 +37,17 @@ def group(name: str) -> list[str]:
     return [line[1] for line in words if line[:1] == [name]]
 
 
-def base(release: str) -> Path:
-    """Return a bare system of a release with what ebbgate runs on, made once. Raises NoLab."""
+def base(release: str, purpose: str = "run", more: Sequence[str] = ("systemd",)) -> Path:
+    """Return a bare system of a release with a group of deps.txt, made once. Raises NoLab."""
     if os.geteuid() != 0:
         raise NoLab("no lab here: only root can make a system in a folder")
     host.need("debootstrap", "unshare")
-    packages = ",".join(("systemd", *group("run")))
+    packages = ",".join((*more, *group(purpose)))
     key = hashlib.sha256(packages.encode()).hexdigest()[:12]
-    final = downloads.cache_dir() / "chroots" / f"{release}-{key}"
+    final = downloads.cache_dir() / "chroots" / f"{release}-{purpose}-{key}"
     with downloads.locked(final.parent):
         if not final.exists():
-            for old in final.parent.glob(f"{release}-*"):
+            for old in final.parent.glob(f"{release}-{purpose}-*"):
                 shutil.rmtree(old)
             with downloads.made(final) as scratch:
                 argv = ["debootstrap", "--variant=minbase", f"--include={packages}", release]
