@@ -25,7 +25,7 @@ from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import MAX_SECTORS
 from ebbgate.knobs.places import found_value
 from ebbgate.knobs.values import clamped
-from ebbgate.model.decision import NOT_WRITTEN, Gate, GateKind, Outcome
+from ebbgate.model.decision import NOT_WRITTEN, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.units import NS_PER_MS
 
 _LOG = logging.getLogger(__name__)
@@ -192,8 +192,12 @@ def drive(
         knobs = [*reversed(plan.knobs), *plan.queues]
         return writer.release([knob for knob in knobs if knob not in writer.pinned], reason)
     outcomes = writer.apply(_queue_steps(writer, gate), reason) if gate.queue_depth else []
-    if gate.kind is GateKind.OPEN and any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
-        # On a deep queue an open gate would delay users; it stays as it is.
+    writer.lacking |= {each.action.knob for each in outcomes if each.kind is OutcomeKind.FAILED}
+    deep = any(each.kind in NOT_WRITTEN for each in outcomes)
+    deep = deep or not writer.lacking.isdisjoint(plan.queues)
+    if gate.kind is GateKind.OPEN and gate.queue_depth and deep:
+        # On a deep queue an open gate would delay users. It stays as it is until the policy, which
+        # sees the queue as one of somebody else, paces it.
         return outcomes
     for step in plan.base:
         if step.knob not in writer.owned and step.knob not in writer.lacking:
@@ -215,7 +219,7 @@ def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
     journalling an original takes long. The longest request stays short until the knobs are
     released: that costs users nothing, and later kernels halt the queue for each change.
     """
-    foreign = writer.manual | writer.pinned
+    foreign = writer.manual | writer.pinned | writer.lacking
     alone = foreign.isdisjoint(writer.plan.queues) and not writer.disk_users.volumes
     depth_ios = gate.queue_depth if alone else 0
     steps = []

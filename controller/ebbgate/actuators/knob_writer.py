@@ -47,9 +47,9 @@ class KnobWriter:
 
     `manual`: knobs that somebody else wrote while they were owned; left alone until released.
     `pinned`: knobs that have the value that a person asked for; no strategy writes them.
-    `lacking`: knobs that this kernel does not have. `disk_users`: what else is on the disks below
-    the volume. `current_write`: the knob that is being
-    written, and since when; `reading_since_ns`: since when the volume is being read.
+    `lacking`: knobs that this kernel does not have or does not let anyone set. `disk_users`: what
+    else is on the disks below the volume. `current_write`: the knob that is being written, and
+    since when; `reading_since_ns`: since when the volume is being read.
     """
 
     sysfs: Sysfs

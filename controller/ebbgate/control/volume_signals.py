@@ -54,7 +54,7 @@ class VolumeSignals:
 
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs."""
-        foreign = frozenset(self.writer.manual | self.writer.pinned)
+        foreign = frozenset(self.writer.manual | self.writer.pinned | self.writer.lacking)
         facts = DaemonFacts(foreign, self.writer.disk_users, self.power)
         return build(self._frames, seen, self.writer.volume.name, self.now_ns(), facts)
 

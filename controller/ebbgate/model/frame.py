@@ -80,7 +80,7 @@ class Frame:
     - `disturbance`: of the last gap that wrote back and could be judged.
     - `promotions`: of dm-cache, since its table was loaded.
     - `backing_power`: whether the disks below turn; asked for every 30 s at most.
-    - `foreign_knobs`: knobs that only a person writes: manual, or set through ebbgate.
+    - `foreign_knobs`: knobs that ebbgate leaves alone: manual, set by a person, or refused.
     - `disk_users`: what else is on the disks below the volume.
     - `missing`: signal -> why it is unknown.
     """
