@@ -17,6 +17,7 @@ import {
 import { attribute, fill, fillTable, h, s, table, text } from "./dom";
 
 const NAME = "Sequential cutoff to try";
+const NOTHING = "No sequential run measured yet.";
 
 /** Shows the current cutoff, or one that the user tries by pointer or arrow keys. */
 export function runCurve(): Part {
@@ -25,6 +26,7 @@ export function runCurve(): Part {
   attribute(part.plot, "role", "slider");
   attribute(part.plot, "tabindex", "0");
   attribute(part.plot, "aria-label", NAME);
+  setValue(part.plot, 0, NOTHING);
   part.plot.classList.add("slider");
   part.plot.addEventListener("pointermove", (event) => {
     const box = part.plot.getBoundingClientRect();
@@ -96,7 +98,8 @@ function draw(state: Curve): void {
   const all = runs.addRuns(read, write);
   const found = runs.occupied(all);
   if (!found) {
-    empty(state.part, "No sequential run measured yet.");
+    empty(state.part, NOTHING);
+    setValue(state.part.plot, 0, NOTHING);
     return;
   }
   // empty() has replaced the name.
@@ -166,13 +169,14 @@ function showReading(state: Curve, all: readonly number[], cutoff: number | null
       ? "The cutoff is off: long runs do not bypass the cache."
       : `${which} ${bytes(at)}, ${ratio(share)} of bytes bypass the cache.`;
   text(state.part.reading, sentence);
+  setValue(plot, Math.round(runs.position(at, state.from, state.end) * 100), sentence);
+}
+
+/** Tells assistive technology where the slider is; without a value it is no slider to them. */
+function setValue(plot: HTMLElement, percent: number, sentence: string): void {
   attribute(plot, "aria-valuemin", "0");
   attribute(plot, "aria-valuemax", "100");
-  attribute(
-    plot,
-    "aria-valuenow",
-    String(Math.round(runs.position(at, state.from, state.end) * 100)),
-  );
+  attribute(plot, "aria-valuenow", String(percent));
   attribute(plot, "aria-valuetext", sentence);
 }
 
