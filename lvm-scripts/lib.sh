@@ -334,6 +334,12 @@ confirm() {
     [[ $answer == [yY] || $answer == [yY]es ]] || die interrupted "nothing was changed"
 }
 
+# keep_undo: from here on, a signal to the process group no longer ends the subshell that prints the
+# command to undo everything.
+keep_undo() {
+    trap '' INT TERM HUP
+}
+
 # finish DONE UNDO: prints the result and the command that undoes it.
 finish() {
     if ((!dry_run)); then
