@@ -189,6 +189,8 @@ def drive(
     """
     plan = writer.plan
     if gate.kind is GateKind.RELEASED or not writer.gate_is_ours:
+        # What refused once may be tried again after a release.
+        writer.lacking.difference_update(plan.queues)
         knobs = [*reversed(plan.knobs), *plan.queues]
         return writer.release([knob for knob in knobs if knob not in writer.pinned], reason)
     outcomes = writer.apply(_queue_steps(writer, gate), reason) if gate.queue_depth else []

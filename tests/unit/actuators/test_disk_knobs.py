@@ -198,6 +198,10 @@ def test_a_queue_that_refuses_its_depth_is_not_tried_again_and_the_gate_is_not_w
     assert "queue_depth" not in knob_order(harness)
     harness.drive(Gate(GateKind.PACED, 1 << 20, queue_depth=8))
     assert harness.value("writeback_rate") == str(1 << 20)
+    harness.drive(RELEASED)
+    del harness.sysfs.before["queue_depth"]
+    harness.drive(OPEN)
+    assert (harness.value(DEPTH), harness.value("writeback_percent")) == ("8", "0")
 
 
 LONGEST = "max_sectors_kb:vda"

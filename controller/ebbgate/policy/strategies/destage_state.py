@@ -42,8 +42,8 @@ class DestageParams:
       was 1.0 to 1.1 times.
     - `likely_share`: a gap counts as likely to last for as long as this share of similar gaps does.
     - `queue_depth`: requests that the disks take at once in gaps, if they hold destage back by
-      themselves (see `disk_queue`); 0: as many as ever. In the lab 4 drained as much as all 31 and
-      the first request took as long as without destage; with 2 pieces of 4 KiB took twice as long.
+      themselves (see `disk_queue`); 0: as many as ever. In the lab 4 drained as much as all 31,
+      with a worst first request of half the time; 2 was no better, and worse for 4 KiB pieces.
     - `shallow_ns_max`: after a gap the disks' queues stay shallow for at most this long.
     - `disturbance_ns`: requests after a gap may take this much longer; None: no matter how much.
     - `gc_ratio`: share of the cache that is drained but still counted as in use, from which a
