@@ -5,13 +5,12 @@
 
 #include "maps.bpf.h"
 
-/* 400 edges: there is one per gap and volume, and the loader reads them at once. */
-#define EDGE_RING_BYTES 16384
-
+#ifndef EBBGATE_BCC
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, EDGE_RING_BYTES);
+	__uint(max_entries, EB_EDGE_RING_BYTES);
 } edges SEC(".maps");
+#endif
 
 static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 kind, __u64 ns,
 				      __u64 gap_ns)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Histogram buckets. Pure: no helpers, no maps; builds with clang -target bpf and with cc.
- * Uses tables: BPF cannot count leading zeros, and a binary search costs twice as much.
+ * Uses tables: BPF cannot count leading zeros, and a binary search costs twice as much. bcc loads
+ * no constant data, so there HIST_WITHOUT_TABLES is defined.
  */
 #ifndef EBBGATE_HIST_H
 #define EBBGATE_HIST_H
@@ -32,6 +33,7 @@
  */
 #define HIST_LAT_BUCKETS 108
 
+#ifndef HIST_WITHOUT_TABLES
 /* clang-format off */
 /* floor(log2(v)) of a byte, 0 for 0. */
 static const unsigned char hist_log2_table[256] = {
@@ -92,6 +94,22 @@ static __always_inline unsigned int hist_log2(unsigned int v)
 		return 16 + hist_log2_table[hist_byte(v >> 16)];
 	return 24 + hist_log2_table[hist_byte(v >> 24)];
 }
+#else
+/* floor(log2(v)), and 0 for 0. */
+static __always_inline unsigned int hist_log2(unsigned int v)
+{
+	unsigned int log2 = 0;
+
+	UNROLL
+	for (unsigned int bits = 16; bits; bits /= 2) {
+		if (v >> bits) {
+			v >>= bits;
+			log2 += bits;
+		}
+	}
+	return log2;
+}
+#endif
 
 /* Bucket i holds [2^i, 2^(i+1)), the last everything above; 0 is counted in bucket 0. */
 static __always_inline unsigned int hist_log2_bucket(unsigned long long v)
@@ -110,6 +128,7 @@ static __always_inline unsigned int hist_us(unsigned long long ns)
 	return ((ns >> 3) * 68719477ULL) >> 33;
 }
 
+#ifndef HIST_WITHOUT_TABLES
 /*
  * v < 4: bucket v. Else with k = floor(log2(v)): 4 * (k - 1) + the two bits below the leading one.
  * Division by 2^6 lowers the bucket by 24 as long as 4 or more remains, so steps of six bits bring
@@ -129,6 +148,19 @@ static __always_inline unsigned int hist_lat_bucket(unsigned int us)
 		return 96 + hist_lat_table[hist_byte(us >> 24)];
 	return HIST_LAT_BUCKETS - 1;
 }
+#else
+static __always_inline unsigned int hist_lat_bucket(unsigned int us)
+{
+	unsigned int k;
+
+	if (us < 4)
+		return us;
+	if (us >= 1U << 28)
+		return HIST_LAT_BUCKETS - 1;
+	k = hist_log2(us);
+	return 4 * (k - 1) + ((us >> (k - 2)) & 3);
+}
+#endif
 
 /* Lowest value of a latency bucket, for readers of the record. */
 static __always_inline unsigned long long hist_lat_floor_us(unsigned int bucket)

@@ -24,6 +24,7 @@ struct join {
 	__u64 pad;
 };
 
+#ifndef EBBGATE_BCC
 /* A set fills two neighbouring cache lines. */
 static struct join joins[1 << JOIN_BITS][JOIN_WAYS] __attribute__((aligned(128)));
 
@@ -38,6 +39,7 @@ static __always_inline __u64 bio_id(struct bio *bio)
 	asm volatile("%0 -= %1" : "+r"(id) : "r"(origin));
 	return id;
 }
+#endif
 
 static __always_inline struct join *join_set(__u64 id)
 {
@@ -111,10 +113,14 @@ static __always_inline __u32 join_take(__u64 id, __u64 *start_ns)
  * bcache_request_start. The table is by task, not by CPU, since the task may sleep in between.
  */
 #define SUBMITTERS 1024
-static struct submitter {
+struct submitter {
 	__u64 task;
 	__u64 bio;
-} submitters[SUBMITTERS];
+};
+
+#ifndef EBBGATE_BCC
+static struct submitter submitters[SUBMITTERS];
+#endif
 
 static __always_inline void submitter_put(__u64 bio)
 {

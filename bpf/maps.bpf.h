@@ -6,6 +6,8 @@
 #include "record.h"
 #include "idle.h"
 
+/* bcc has no global data: there bcc/compat.bpf.h gives these names to maps that are made before. */
+#ifndef EBBGATE_BCC
 /* Set by the loader before load. */
 const volatile __u32 ncpu = 1;
 const volatile struct eb_flags flags = {};
@@ -31,6 +33,7 @@ struct {
 } dev_cpu SEC(".maps");
 
 struct eb_shared shared SEC(".data.shared");
+#endif
 
 /* The entry of a dev_t, or NULL. A device that is not tracked costs one read. */
 static __always_inline struct eb_dev *find_dev(__u32 dev)

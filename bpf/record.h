@@ -178,6 +178,9 @@ struct eb_dev_cpu {
 #define EB_EDGE_BUSY 0	  /* the first arrival after an idle edge */
 #define EB_EDGE_DRAINED 1 /* no destage of a paced volume is in flight any more */
 
+/* 400 edges: there is one per gap and volume, and the loader reads them at once. */
+#define EB_EDGE_RING_BYTES 16384
+
 /* The only record that is pushed through the ring buffer. */
 struct eb_edge {
 	__u64 ns;

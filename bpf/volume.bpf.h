@@ -6,7 +6,9 @@
 #include "edges.bpf.h"
 #include "stream.h"
 
+#ifndef EBBGATE_BCC
 struct stream_table streams[EB_VOLUMES][EB_DIRS];
+#endif
 
 /* Flags that few requests carry. */
 static __always_inline void arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals *a, __u32 opf)
