@@ -23,6 +23,12 @@ static __always_inline void count_path(struct eb_vol_cpu *c, struct bio *bio, __
 		join_put(c, id, path);
 }
 
+/* When a bio arrived, for a kernel that does not stamp it. */
+static __always_inline __u64 arrived_ns(const struct eb_vol_cpu *c, __u64 id)
+{
+	return c->arrived_id == id ? c->arrived_ns : bpf_ktime_get_ns();
+}
+
 SEC("tp_btf/bcache_request_start")
 int BPF_PROG(bcache_request_start, struct bcache_device *d, struct bio *bio)
 {
@@ -40,7 +46,7 @@ int BPF_PROG(bcache_request_start, struct bcache_device *d, struct bio *bio)
 	if (dir == EB_WRITE)
 		submitter_put(bio_id(bio));
 	if (!BIO_STAMPED)
-		join_begin(c, bio_id(bio), bpf_ktime_get_ns());
+		join_begin(c, bio_id(bio), arrived_ns(c, bio_id(bio)));
 	return 0;
 }
 

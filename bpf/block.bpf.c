@@ -6,15 +6,18 @@
 static __always_inline int bio_queue(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
+	__u64 stamp = 0;
 	__u32 roles;
 
 	if (!e)
 		return 0;
 	roles = e->roles;
+	if (roles & (EB_IS_VOLUME | EB_IS_BIO))
+		stamp = arrival_stamp(bio);
 	if (roles & EB_IS_VOLUME)
-		arrive(bio, e, roles);
+		arrive(bio, e, roles, stamp);
 	if (roles & (EB_HAS_CACHE | EB_IS_BIO))
-		device_queue(bio, e, roles);
+		device_queue(bio, e, roles, stamp);
 	return 0;
 }
 

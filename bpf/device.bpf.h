@@ -77,25 +77,26 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
  * A device without requests may split a bio (md does, and stamps it again) and pass parts or all of
  * it to other devices. So its size and its start are kept, and parts do not count.
  */
-static __always_inline void store_arrival(struct bio *bio, struct eb_dev *e)
+static __always_inline void store_arrival(struct bio *bio, struct eb_dev *e, __u64 stamp)
 {
 	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
 	struct join *j;
 
 	if (!c)
 		return;
-	j = join_place(c, bio_id(bio));
+	j = join_of(c, bio_id(bio));
 	j->id = bio_id(bio);
-	j->start_ns = arrival_stamp(bio);
+	j->start_ns = stamp;
 	j->bytes = bio->bi_iter.bi_size;
 }
 
-static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles)
+static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles,
+					 __u64 stamp)
 {
 	struct eb_dev_cpu *c;
 
 	if (roles & EB_IS_BIO && roles & (EB_IS_BACKING | EB_IS_CACHE) && !(roles & EB_IS_DM))
-		store_arrival(bio, e);
+		store_arrival(bio, e, stamp);
 	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(roles, bio->bi_opf & 1))
 		return;
 	c = dev_counters(e->device_slot);
@@ -224,7 +225,7 @@ static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, _
 static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
 						__u32 dir, __u64 now_ns)
 {
-	struct join *j = join_find(bio_id(bio));
+	struct join *j = join_find(&joins, bio_id(bio));
 
 	if (!j && !is_copy((__u64)bio->bi_end_io))
 		return;

@@ -56,7 +56,7 @@ int BPF_PROG(dm_bio_queue, struct bio *bio)
 	if (!c)
 		return 0;
 	id = address_of(bio);
-	j = join_place(c, id);
+	j = join_of(c, id);
 	j->id = id;
 	j->start_ns = arrival_stamp(bio);
 	j->bytes = bytes;
@@ -76,7 +76,7 @@ int BPF_PROG(dm_bio_remap, struct bio *bio, __u32 volume)
 	if (!to || !(to->roles & (EB_IS_BACKING | EB_IS_CACHE)))
 		return 0;
 	id = original_bio(bio);
-	j = id ? join_find(id) : NULL;
+	j = id ? join_find(&joins, id) : NULL;
 	/* Workers send parts that had to wait, at the same time as others are sent. */
 	if (j)
 		__sync_fetch_and_or(&j->id, to->roles & EB_IS_BACKING ? TO_BACKING : TO_CACHE);
@@ -125,7 +125,7 @@ int BPF_PROG(dm_bio_complete, struct request_queue *q, struct bio *bio)
 
 	if (!e)
 		return 0;
-	j = join_find(address_of(bio));
+	j = join_find(&joins, address_of(bio));
 	now_ns = bpf_ktime_get_ns();
 	if (e->roles & EB_IS_VOLUME)
 		volume_done(e, j, dir, bytes, now_ns);

@@ -71,6 +71,20 @@ static __always_inline struct eb_dev_cpu *dev_counters(__u32 slot)
 	return bpf_map_lookup_elem(&dev_cpu, &key);
 }
 
+#ifndef EBBGATE_BCC
+/*
+ * The identity of a bio as a number. The verifier refuses to hash a kernel pointer but allows the
+ * distance between two pointers. Both are aligned to 8 bytes, so the low bits are free.
+ */
+static __always_inline __u64 bio_id(struct bio *bio)
+{
+	__u64 id = (__u64)bio, origin = (__u64)&shared;
+
+	asm volatile("%0 -= %1" : "+r"(id) : "r"(origin));
+	return id;
+}
+#endif
+
 /* Bounds a bucket for the verifier; the compiler may prove the bound and drop the check. */
 static __always_inline __u32 bounded(__u32 bucket, __u32 buckets)
 {

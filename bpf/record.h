@@ -144,6 +144,9 @@ struct eb_vol_cpu {
 	__u64 done[EB_DIRS];
 	struct eb_arrivals arrivals[EB_DIRS];
 	struct eb_flow path[EB_PATHS];
+	/* The last arrival at a bcache volume, where the kernel does not stamp bios. */
+	__u64 arrived_id;
+	__u64 arrived_ns;
 	__u64 flush;
 	__u64 discard;
 	__u64 gaps[HIST_LOG2_BUCKETS];

@@ -21,16 +21,20 @@ static __always_inline void arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals
 		c->flush++;
 }
 
-static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 roles)
+static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 roles, __u64 stamp)
 {
 	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
 	struct eb_vol *v = volume_of(e->volume);
-	__u64 stamp = arrival_stamp(bio);
 	__u32 opf = bio->bi_opf, bytes = bio->bi_iter.bi_size, dir = opf & 1, run;
 	struct eb_arrivals *a;
 
 	if (!c)
 		return;
+	/* bcache_request_start, in the same task, needs the time too. */
+	if (!BIO_STAMPED && !(roles & EB_IS_DISK)) {
+		c->arrived_id = bio_id(bio);
+		c->arrived_ns = stamp;
+	}
 	if (idle_stale(v->last_ns, stamp))
 		leave_idle(e, v, c, stamp);
 	a = &c->arrivals[dir];

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A table of requests in flight, by an id. Pure: no helpers, no maps; builds with clang -target bpf
+ * and with cc.
+ *
+ * The hash has sets of four instead of lists: no lock, no allocation. A request that is pushed out
+ * is counted, and its latency is missing. Two programs that use one set at the same time, on two
+ * CPUs or because one preempts the other, can take one place: then one request is lost.
+ */
+#ifndef EBBGATE_JOIN_H
+#define EBBGATE_JOIN_H
+
+#include "hist.h"
+
+/* 2048 sets: 512 requests in flight fill a set and one more once in a hundred times. */
+#define JOIN_BITS 11
+#define JOIN_WAYS 4
+/* The low bits of an id are free for what is known of the request. */
+#define JOIN_PATH_MASK 7ULL
+
+struct join {
+	unsigned long long id;	     /* with the path in its low bits; 0: empty */
+	unsigned long long start_ns; /* for bcache only where the kernel does not stamp bios */
+	unsigned long long bytes;    /* not for bcache */
+	unsigned long long pad;
+};
+
+/* A set fills two neighbouring cache lines. */
+struct join_set {
+	struct join way[JOIN_WAYS];
+} __attribute__((aligned(128)));
+
+struct join_table {
+	struct join_set set[1 << JOIN_BITS];
+};
+
+static __always_inline struct join_set *join_set_of(struct join_table *table, unsigned long long id)
+{
+	return &table->set[(id * 0x9E3779B97F4A7C15ULL) >> (64 - JOIN_BITS)];
+}
+
+static __always_inline int join_is(const struct join *j, unsigned long long id)
+{
+	return (j->id ^ id) <= JOIN_PATH_MASK;
+}
+
+/* The entry of a request, or NULL. */
+static __always_inline struct join *join_find(struct join_table *table, unsigned long long id)
+{
+	struct join *way = join_set_of(table, id)->way;
+
+	for (int i = 0; i < JOIN_WAYS; i++)
+		if (join_is(&way[i], id))
+			return &way[i];
+	return (struct join *)0;
+}
+
+/*
+ * The entry of a request; if it has none a free one, else the last, whose request is then lost. A
+ * request can have one behind a free place: its own that was entered when the set was full, or
+ * that of an earlier request with the same id whose end was not seen.
+ */
+static __always_inline struct join *join_place(struct join_table *table, unsigned long long id,
+					       unsigned long long *lost)
+{
+	struct join *way = join_set_of(table, id)->way;
+	struct join *own = join_find(table, id);
+
+	if (own)
+		return own;
+	for (int i = 0; i < JOIN_WAYS; i++)
+		if (!way[i].id)
+			return &way[i];
+	(*lost)++;
+	return &way[JOIN_WAYS - 1];
+}
+
+#endif

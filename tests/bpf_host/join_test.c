@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "check.h"
+#include "join.h"
+
+#include <string.h>
+
+#define ID(n) (0x1000ULL + 8ULL * (n))
+
+static struct join_table table;
+static unsigned long long lost;
+
+static void begin(void)
+{
+	memset(&table, 0, sizeof(table));
+	lost = 0;
+}
+
+static struct join *enter(unsigned long long id)
+{
+	struct join *j = join_place(&table, id, &lost);
+
+	j->id = id;
+	return j;
+}
+
+static void leave(unsigned long long id)
+{
+	join_find(&table, id)->id = 0;
+}
+
+/* The first ids of one set. */
+static void ids_of_one_set(unsigned long long *ids, int count)
+{
+	struct join_set *set = join_set_of(&table, ID(0));
+	int found = 0;
+
+	for (unsigned long long n = 0; found < count; n++)
+		if (join_set_of(&table, ID(n)) == set)
+			ids[found++] = ID(n);
+}
+
+static int entries_of(unsigned long long id)
+{
+	struct join *way = join_set_of(&table, id)->way;
+	int count = 0;
+
+	for (int i = 0; i < JOIN_WAYS; i++)
+		count += join_is(&way[i], id);
+	return count;
+}
+
+static void a_request_is_found_until_it_ends(void)
+{
+	begin();
+	enter(ID(1))->start_ns = 17;
+	enter(ID(2));
+	CHECK_EQ(join_find(&table, ID(1))->start_ns, 17);
+	leave(ID(1));
+	CHECK(!join_find(&table, ID(1)));
+	CHECK(join_find(&table, ID(2)));
+	CHECK_EQ(lost, 0);
+}
+
+static void a_path_in_the_low_bits_does_not_hide_a_request(void)
+{
+	begin();
+	enter(ID(1))->id |= JOIN_PATH_MASK;
+	CHECK(join_find(&table, ID(1)));
+	CHECK(!join_find(&table, ID(2)));
+}
+
+static void a_request_keeps_its_entry_when_an_earlier_place_is_free(void)
+{
+	unsigned long long ids[JOIN_WAYS];
+	struct join *last = NULL;
+
+	begin();
+	ids_of_one_set(ids, JOIN_WAYS);
+	for (int i = 0; i < JOIN_WAYS; i++)
+		last = enter(ids[i]);
+	leave(ids[0]);
+	CHECK(enter(ids[JOIN_WAYS - 1]) == last);
+	CHECK_EQ(entries_of(ids[JOIN_WAYS - 1]), 1);
+	leave(ids[JOIN_WAYS - 1]);
+	CHECK(!join_find(&table, ids[JOIN_WAYS - 1]));
+}
+
+static void a_full_set_loses_its_last_request_and_counts_it(void)
+{
+	unsigned long long ids[JOIN_WAYS + 1];
+
+	begin();
+	ids_of_one_set(ids, JOIN_WAYS + 1);
+	for (int i = 0; i <= JOIN_WAYS; i++)
+		enter(ids[i]);
+	CHECK_EQ(lost, 1);
+	CHECK(!join_find(&table, ids[JOIN_WAYS - 1]));
+	CHECK(join_find(&table, ids[JOIN_WAYS]));
+	CHECK(join_find(&table, ids[0]));
+}
+
+int main(void)
+{
+	RUN(a_request_is_found_until_it_ends);
+	RUN(a_path_in_the_low_bits_does_not_hide_a_request);
+	RUN(a_request_keeps_its_entry_when_an_earlier_place_is_free);
+	RUN(a_full_set_loses_its_last_request_and_counts_it);
+	return check_done();
+}
