@@ -7,6 +7,8 @@
     python3 -m tests.lab status | down    whether it is there; end it
     python3 -m tests.lab kernel           fetch the kernel into the cache and say where it is
 
+EBBGATE_LAB_KERNEL is the kernel to boot: bullseye, bookworm (the default), trixie or newest.
+
 I/O: everything the lab does.
 """
 
@@ -55,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 def _act(options: argparse.Namespace) -> int:
     match options.action:
         case "kernel":
-            print(kernel.fetch().root)
+            print(kernel.fetch(kernel.chosen()).root)
         case "up":
             mode, scheduler = options.mode, options.scheduler
             guest_server.bring_up(options.name, scheduler, mode, with_stack=not options.bare)

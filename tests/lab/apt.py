@@ -37,8 +37,8 @@ def unpack(
         host.run(["dpkg", "-x", package, target])
 
 
-def suite(name: str, scratch: Path) -> list[str]:
-    """Options that have apt see one more suite of the archive that this machine uses, and only it.
+def suites(names: Sequence[str], scratch: Path) -> list[str]:
+    """Options that have apt see these suites of the archive that this machine uses, and only them.
 
     Nothing of the machine's own sources and lists changes. Raises NoLab if the archive cannot be
     asked.
@@ -52,12 +52,18 @@ def suite(name: str, scratch: Path) -> list[str]:
         *("-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="),
     ]
     signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
+    wanted = " and ".join(names)
     try:
-        sources.write_text(f"deb {signed}{archive()} {name} main\n")
+        sources.write_text("".join(f"deb {signed}{archive()} {name} main\n" for name in names))
         update = ["apt-get", "-q", *_AS_CALLER, *options, "update", "--error-on=any"]
         host.run(update, timeout_s=_DOWNLOAD_TIMEOUT_S)
     except CommandFailed as error:
-        raise NoLab(f"no lab here: no {name} to be had ({error})") from error
+        if "NO_PUBKEY" in str(error):
+            raise NoLab(
+                f"no lab here: {_KEYRING} lacks the key of {wanted}; "
+                "a newer debian-archive-keyring has it"
+            ) from error
+        raise NoLab(f"no lab here: no {wanted} to be had ({error})") from error
     return options
 
 

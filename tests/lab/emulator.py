@@ -72,5 +72,5 @@ def _backport() -> str:
 
 
 def _download(suite: str, scratch: Path) -> None:
-    options = apt.suite(suite, scratch)
+    options = apt.suites([suite], scratch)
     apt.unpack([f"{name}/{suite}" for name in _PACKAGES], scratch, scratch / "root", options)

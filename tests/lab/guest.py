@@ -64,7 +64,7 @@ class Guest(Session):
         icount: bool = False,
         systemd: bool = False,
         forwards: Mapping[int, int] | None = None,
-        release: str = kernel.DEFAULT_RELEASE,
+        release: str = "",
     ) -> None:
         """Describe a guest.
 
@@ -73,6 +73,7 @@ class Guest(Session):
         systemd: it is process 1, as on a real machine; else nothing runs but what the lab starts.
         forwards: TCP ports of the guest, each with the port of the host's loopback that leads to
         it; it has no network else, and reaches nothing itself.
+        release: which kernel (kernel.RELEASES); $EBBGATE_LAB_KERNEL or the default if empty.
         """
         self._hardware = devices
         self._memory_mib = memory_mib
@@ -80,7 +81,7 @@ class Guest(Session):
         self._icount = icount
         self._systemd = systemd
         self._forwards = dict(forwards or {})
-        self._release = release
+        self.release = release or kernel.chosen()
         self._attached: list[Attached] = []
         self._qemu: host.Running | None = None
         self._connected = False
@@ -110,7 +111,7 @@ class Guest(Session):
     def start(self) -> None:
         """Boot and return once the agent answers."""
         host.need(emulator.PROGRAM)
-        image = kernel.fetch(self._release)
+        image = kernel.fetch(self.release)
         emulator.find()
         self._workdir = Workdir()
         folder = self._workdir.path

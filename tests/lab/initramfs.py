@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from tests.lab import host
+from tests.lab import compression, host
 from tests.lab.downloads import cache_dir
 from tests.lab.errors import NoLab
 from tests.lab.kernel import Kernel
@@ -49,14 +49,17 @@ def build(kernel: Kernel) -> Path:
 
 
 def _contents(kernel: Kernel) -> list[tuple[str, bytes]]:
-    modules = _with_dependencies(kernel)
-    order = "\n".join(path.name for path in modules)
+    # insmod of busybox takes no compressed module.
+    modules = {
+        path.name.partition(".")[0] + ".ko": compression.plain(path.read_bytes())
+        for path in _with_dependencies(kernel)
+    }
     return [
         ("init", (HERE / "guest-init").read_bytes()),
         ("guest-main", (HERE / "guest-main").read_bytes()),
         ("bin/busybox", _static_busybox().read_bytes()),
-        ("modules/order", order.encode()),
-        *((f"modules/{path.name}", path.read_bytes()) for path in modules),
+        ("modules/order", "\n".join(modules).encode()),
+        *((f"modules/{name}", data) for name, data in modules.items()),
     ]
 
 

@@ -175,11 +175,12 @@ def test_a_demo_that_cannot_continue_has_a_reason(
 def test_a_mirror_that_cannot_be_reached(lab: FakeLab) -> None:
     lab.emulator("exit 1")
     lab.environment["EBBGATE_CACHE"] = str(lab.folder / "empty")
-    lab.program("apt-cache", f"#!/bin/sh\necho '  Depends: linux-image-{ABI}'\n")
+    lab.program("apt-cache", f"#!/bin/sh\necho 'Depends: linux-image-{ABI} | 1'\n")
     said = "E: Failed to fetch x\\nE: Could not resolve 'deb.debian.org'"
     lab.program("apt-get", f'#!/bin/sh\nprintf "{said}" >&2\nexit 100\n')
     lab.program("depmod", "#!/bin/sh\n")
-    lab.loses_guest("cannot be downloaded", "check the network")
+    # While the kernel is fetched, or the lists of a release that is not the machine's own.
+    lab.loses_guest("no lab here", "check the network")
 
 
 def test_a_guest_that_is_lost(lab: FakeLab) -> None:
