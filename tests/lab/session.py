@@ -253,10 +253,14 @@ class Session:
         """Kernel name (vda, sdb) of a device of the lab (hdd0), which is its serial number."""
         if name not in self._devices:
             lines = self.check(_SERIALS).splitlines()
-            self._devices = dict(line.split() for line in lines)
+            self._devices |= dict(line.split() for line in lines)
         if name not in self._devices:
             raise LabError(f"this guest has no device {name}: {sorted(self._devices)}")
         return self._devices[name]
+
+    def name_device(self, name: str, kernel_name: str) -> None:
+        """Give a device without a serial number a name for `device`."""
+        self._devices[name] = kernel_name
 
     def resolve(self, path: str | Path) -> str | None:
         """Where a path of the guest really leads, or None if there is nothing."""

@@ -6,36 +6,41 @@ A change that makes each request dearer shows here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.bench import probe_cost
-from tests.lab import fio
+from tests.bench import counted
 from tests.lab.session import Session
 
-_READS = 20_000
-_ADDED_INSTRUCTIONS_MAX = 700
+_REQUESTS = 20_000
+# fio's millisecond.
+_RESOLUTION = 1e6 / _REQUESTS
+_ADDED_MAX = {"bcache_hit": 1400, "bcache_write": 1650, "dm_cache_hit": 2750}
 
 
-def nanoseconds_per_read(guest: Session) -> float:
-    """Virtual time, and so instructions, for one read of a block device that does nothing."""
-    options: dict[str, str | int] = {"number_ios": _READS, "size": "1g", "gtod_reduce": 1}
-    job = fio.Job(f"/dev/{probe_cost.DISK}", "randread", "4k", options=options)
-    done = fio.run(guest, job, seed=1, timeout_s=200).only.read
-    assert done.ios == _READS
-    return done.runtime_ms * 1e6 / done.ios
+@pytest.fixture(scope="module")
+def null_guest(counting_guest: Session) -> Iterator[Session]:
+    """The counting guest with null disks."""
+    with counted.null_disks(counting_guest):
+        yield counting_guest
 
 
 @pytest.mark.full
-def test_the_same_work_takes_the_same_instructions(counting_guest: Session) -> None:
-    with probe_cost.null_disk(counting_guest):
-        nanoseconds_per_read(counting_guest)  # the first run also fills caches of the kernel
-        first, second = (nanoseconds_per_read(counting_guest) for _ in range(2))
-    # fio reports whole milliseconds of a run of about a hundred.
-    assert abs(first - second) <= 2e6 / _READS
+def test_the_same_work_takes_the_same_instructions(null_guest: Session) -> None:
+    first, second = (counted.plain(null_guest, _REQUESTS) for _ in range(2))
+    assert abs(first - second) <= 2 * _RESOLUTION
     assert 2_000 < first < 20_000
 
 
-def test_all_signals_cost_a_request_few_instructions(counting_guest: Session) -> None:
-    with probe_cost.null_disk(counting_guest) as disk:
-        without, ours = probe_cost.of_the_probe(counting_guest, disk)
-    assert 0 < ours - without <= _ADDED_INSTRUCTIONS_MAX
+def test_all_signals_cost_a_plain_disk_few_instructions(null_guest: Session) -> None:
+    cost = counted.plain_cost(null_guest, _REQUESTS)
+    assert 0 < cost.added <= 700
+
+
+@pytest.mark.parametrize("path", _ADDED_MAX)
+def test_a_request_of_a_cached_volume_costs_few_instructions(
+    null_guest: Session, path: str
+) -> None:
+    cost = counted.path_cost(null_guest, counted.PATHS[path], _REQUESTS)
+    assert 0 < cost.added <= _ADDED_MAX[path]
