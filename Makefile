@@ -32,16 +32,17 @@ SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/sta
 UNITS := ebbgated.service ebbgate-restore.service ebbgate-web.service
 SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
 MANDIR := $(PREFIX)/share/man
-MAN_PAGES := ebbgate.8 ebbgated.8 ebbgate-probe.8 ebbgate-web.8 ebbgate-policy.5 ebbgate-signals.7
+MAN_PAGES := ebbgate.8 ebbgated.8 ebbgate-probe.8 ebbgate-web.8 ebbgate-policy.5 ebbgate-signals.7 ebbgate-messages.7
 man_page = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(1)
 BASH_COMPLETION := $(PREFIX)/share/bash-completion/completions/ebbgate
 ZSH_COMPLETION ?= $(PREFIX)/share/zsh/site-functions/_ebbgate
 FISH_COMPLETION := $(PREFIX)/share/fish/vendor_completions.d/ebbgate.fish
+LOG_CATALOG := $(PREFIX)/lib/systemd/catalog/ebbgate.catalog
 # Files outside of LIBDIR, which is ebbgate's alone.
 INSTALLED = $(BINDIR)/ebbgate $(addprefix $(SBINDIR)/,ebbgated ebbgate-probe ebbgate-web) \
 	$(addprefix $(UNITDIR)/,$(UNITS)) $(SYSUSERSDIR)/ebbgate.conf \
 	$(foreach page,$(MAN_PAGES),$(call man_page,$(page))) \
-	$(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	$(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION) $(LOG_CATALOG)
 STATEDIR := /var/lib/ebbgate
 UI := $(BUILD)/webui
 
@@ -130,9 +131,10 @@ probe: | $(BUILD)/.deps-run $(BUILD)/.deps-build ## build the eBPF probe (build/
 	$(MAKE) -C bpf BUILD=$(BUILD)
 
 .PHONY: manual
-manual: | $(BUILD)/.deps-run ## manual pages and completion, from the code (build/man, build/completion)
+manual: | $(BUILD)/.deps-run ## manual pages, completion and log catalogue, from the code (build/man, ...)
 	$(SYSTEM_PYTHON) -m manual.pages $(BUILD)/man
 	$(SYSTEM_PYTHON) -m manual.completion $(BUILD)/completion
+	$(SYSTEM_PYTHON) -m manual.log_catalog $(BUILD)/catalog
 
 # ---- the dashboard -------------------------------------------------------------------------------
 # Its packages stay beside it; what they are is in package-lock.json, which the stamps follow.
@@ -276,9 +278,10 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	install -D -m 644 $(BUILD)/completion/ebbgate $(DESTDIR)$(BASH_COMPLETION)
 	install -D -m 644 $(BUILD)/completion/_ebbgate $(DESTDIR)$(ZSH_COMPLETION)
 	install -D -m 644 $(BUILD)/completion/ebbgate.fish $(DESTDIR)$(FISH_COMPLETION)
+	install -D -m 644 $(BUILD)/catalog/ebbgate.catalog $(DESTDIR)$(LOG_CATALOG)
 	$(if $(GROUP_CONF),$(group_conf))
 	@if [[ -z '$(DESTDIR)' ]]; then $(MAKE) --no-print-directory install-group; fi
-	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; fi
+	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; $(update_catalog); fi
 	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated ebbgate-web"
 
 # The user of ebbgate-web; the daemon's files become readable for its group. Without it only the web
@@ -298,6 +301,9 @@ install-group:
 group_conf = for unit in ebbgated ebbgate-restore; do \
 	install -D -m 644 packaging/systemd/group.conf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; done
 
+# For journalctl -x, which works without it, too.
+update_catalog = journalctl --update-catalog || true
+
 # Isolated (-I): a root program must not import from the folder it happens to be started in.
 launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: GPL-2.0-only' \
 	'import sys' '' 'sys.path.insert(0, "$(LIBDIR)")' 'from $(1) import main' '' 'sys.exit(main())'
@@ -310,6 +316,7 @@ uninstall: ## put every knob back, then remove what install put there
 	for unit in ebbgated ebbgate-restore; do rm -rf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; \
 		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done
 	rm -rf $(DESTDIR)$(LIBDIR)
+	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then $(update_catalog); fi
 	@echo "removed; history and settings stay in /var/lib/ebbgate and /etc/ebbgate, and the user ebbgate"
 
 clean: ## remove build/

@@ -21,7 +21,7 @@ from ebbgate.daemon.main import option_parser as daemon_parser
 from ebbgate.policy.quantity import EXAMPLES
 from ebbgate.policy.rule_signals import SIGNALS
 from ebbgate.web.command import option_parser as web_parser
-from manual import markdown
+from manual import log_catalog, markdown
 from manual.troff import Page
 
 REPO: Final = Path(__file__).resolve().parents[2]
@@ -32,6 +32,7 @@ _PAGES: Final = {
     "ebbgate-web": (8, "dashboard of ebbgate in a browser"),
     "ebbgate-policy": (5, "policies of ebbgate"),
     "ebbgate-signals": (7, "signals of rules in ebbgate policies"),
+    "ebbgate-messages": (7, "messages of ebbgate in the system's log"),
 }
 _FILES: Final = (
     ("/etc/ebbgate/ebbgate.toml", "Settings, optional: `ebbgated(8)`."),
@@ -56,6 +57,7 @@ def pages() -> Iterator[Page]:
     yield _web(reference)
     yield _policy(policies)
     yield _signals(policies)
+    yield _messages(reference)
 
 
 def _page(name: str) -> Page:
@@ -197,6 +199,19 @@ def _signals(policies: str) -> Page:
         page.item(signal.name, [*about, f"Example: `{signal.name}: {example}`"])
     page.heading("Units")
     markdown.write(page, markdown.section(policies, "Units"))
+    return _end(page)
+
+
+def _messages(reference: str) -> Page:
+    page = _page("ebbgate-messages")
+    page.heading("Description")
+    markdown.write(page, markdown.section(reference, "The log"))
+    page.heading("Messages")
+    for message in log_catalog.messages().values():
+        page.item(
+            message.title,
+            [message.text, message.meaning, f"What to do: {message.action}", f"Id: `{message.id}`"],
+        )
     return _end(page)
 
 

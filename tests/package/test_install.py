@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate import __version__
+from ebbgate.log_messages.history import HISTORY_FAILED
 from tests.lab import host
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
@@ -59,6 +60,7 @@ def test_both_packages_install_without_network(release: str, debs: Debs, tmp_pat
         "640",
         "root:ebbgate",
     ]
+    assert HISTORY_FAILED.title in system.check("journalctl", "--dump-catalog", HISTORY_FAILED.id)
     wanted = system.check("ls", "/etc/systemd/system/multi-user.target.wants").split()
     assert {"ebbgated.service", "ebbgate-web.service"} <= set(wanted)
 
@@ -107,6 +109,7 @@ def test_a_removal_restores_every_knob_and_keeps_settings_and_data(installed: Ch
     assert kept(installed).keys() == KEPT.keys()
     left = [path for path in installed.files() if path.startswith("/usr/lib/ebbgate")]
     assert left == []
+    assert HISTORY_FAILED.id not in installed.check("journalctl", "--list-catalog")
 
 
 def test_a_removal_stops_if_a_knob_cannot_be_restored(installed: Chroot) -> None:

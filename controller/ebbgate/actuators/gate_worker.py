@@ -25,6 +25,7 @@ from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import MAX_SECTORS
 from ebbgate.knobs.places import found_value
 from ebbgate.knobs.values import clamped
+from ebbgate.log_messages.volumes import KNOB_JOB_FAILED
 from ebbgate.model.decision import NOT_WRITTEN, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.units import NS_PER_MS
 
@@ -162,7 +163,7 @@ class GateWorker:
                     self._report(job[0], job[1](self.writer), None)
             except Exception:
                 # A bug in one job must not end the thread, which also restores the knobs.
-                _LOG.exception("%s: a knob job failed", self.writer.volume.name)
+                _LOG.exception(KNOB_JOB_FAILED, self.writer.volume.name)
             finally:
                 self._end()
 

@@ -7,6 +7,7 @@ kernel (bcache has one lock for all registrations) and must not delay another vo
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,8 +20,10 @@ from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs
 from ebbgate.knobs.catalog import PERCENT, RUNNING, TABLE, find_knob, knob_row, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import is_path_of
+from ebbgate.log_messages.volumes import KNOB_LEFT_ALONE, KNOB_NOT_RESTORED, KNOBS_RESTORED
 from ebbgate.model.decision import RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 
+_LOG = logging.getLogger(__name__)
 _PLACES: Final = (f"{BLOCK}/", "/sys/fs/bcache/", DM_PREFIX)
 Work = Callable[[JournalEntry], Outcome]
 Done = tuple[JournalEntry, Outcome | str]
@@ -157,3 +160,16 @@ def _action(entry: JournalEntry) -> Action:
 
 def _outcome(action: Action, kind: OutcomeKind, error: str) -> Outcome:
     return Outcome(action, kind, time.monotonic_ns(), error=error)
+
+
+def log_restored(outcomes: Sequence[Outcome]) -> None:
+    """Log what was restored and what was not."""
+    changed = [o for o in outcomes if o.kind is OutcomeKind.CHANGED]
+    if changed:
+        _LOG.warning(KNOBS_RESTORED, len(changed))
+    for outcome in outcomes:
+        action = outcome.action
+        if outcome.kind is OutcomeKind.FAILED:
+            _LOG.error(KNOB_NOT_RESTORED, action.volume, action.knob, outcome.error)
+        elif outcome.kind is OutcomeKind.MANUAL:
+            _LOG.warning(KNOB_LEFT_ALONE, action.volume, action.knob, outcome.error)

@@ -20,7 +20,9 @@ import click
 from ebbgate.config.settings import Config, load_config
 from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.log_messages.service import RESTORE_FAILED
 from ebbgate.probes.topology import discover
+from ebbgate.systemd_log import report_failure
 from ebbgate.text import clean_lines, escape_json
 from ebbgate.units import parse_duration_ns
 
@@ -130,7 +132,8 @@ def print_error(error: EbbgateError, as_json: bool) -> None:
         body = {"code": error.exit_code, "message": error.message, "hint": error.hint}
         print(escape_json(json.dumps({"error": body})), file=sys.stderr)
     else:
-        print(f"ebbgate: {clean_lines(str(error))}", file=sys.stderr)
+        # Only `restore` logs to the journal, where systemd runs it.
+        report_failure("ebbgate", RESTORE_FAILED, error)
 
 
 def print_note(text: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from contextlib import closing
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ebbgate.actuators.restore import log_restored
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
@@ -24,6 +26,7 @@ from ebbgate.store.access import make_runtime_folder
 from ebbgate.store.daemon_lock import DaemonLock, LockHeld, LockRole
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
+from ebbgate.systemd_log import log_to_journal, logs_to_journal
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
@@ -53,6 +56,8 @@ def restore(context: Context, volume: str | None, keep_overrides: bool, keep_wis
     Exit code 74: an original could not be restored; it stays saved.
     """
     context.need_root("ebbgate restore")
+    # The units run it, too.
+    log_to_journal("ebbgate", logging.WARNING, logging.Formatter)
     # The unit of 0.1 says --keep-wishes.
     document = _restored(context, volume, keep_overrides or keep_wishes)
     emit(context, document, _draw)
@@ -115,6 +120,8 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
     try:
         workers = VolumeWorkers(context.sysfs.dm.forget_handle)
         outcomes = put_back(journal, context.sysfs, context.boot_id, name, workers)
+        if logs_to_journal():
+            log_restored(outcomes)
     finally:
         journal.close()
         if last_written is not None:

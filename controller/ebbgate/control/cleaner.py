@@ -14,6 +14,7 @@ from ebbgate.actuators.knob_writer import Reason
 from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import TABLE
+from ebbgate.log_messages.volumes import CLEANING_ENDED
 from ebbgate.model.decision import CLEAN
 from ebbgate.model.dm import CLEANER, CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
@@ -62,7 +63,7 @@ class Cleaner:
         if not why:
             return
         if not cleaning.ended:
-            _LOG.info("%s: cleaning is over: %s", self._volume.title, why)
+            _LOG.info(CLEANING_ENDED, self._volume.title, why)
             self.cleaning = replace(cleaning, ended=why)
         if TABLE in self._driver.writer.owned:
             # Repeated if it failed: until the table is back, no other knob can be set.

@@ -28,6 +28,12 @@ from ebbgate.knobs.catalog import (
     TRIGGER_GC,
 )
 from ebbgate.knobs.places import disk_knobs
+from ebbgate.log_messages.volumes import (
+    KNOB_CHANGED_BY_OTHERS,
+    KNOB_LEFT_ALONE,
+    KNOB_NOT_WRITTEN,
+    KNOB_WRITABLE_AGAIN,
+)
 from ebbgate.model.decision import (
     CLEAN,
     NOT_WRITTEN,
@@ -264,7 +270,7 @@ class KnobDriver:
         name = self.writer.volume.name
         for knob in knobs:
             new, left = seen.knobs.get(knob), f"left alone until `ebbgate release {name}`"
-            _LOG.warning("%s: %s was changed by somebody else to %s: %s", name, knob, new, left)
+            _LOG.warning(KNOB_CHANGED_BY_OTHERS, name, knob, new, left)
             if new is not None:
                 self._events.outcomes([self._found(knob, new)], None)
         with self._counting:
@@ -310,7 +316,7 @@ class KnobDriver:
             self._log_failure(outcome)
             if outcome.kind is OutcomeKind.MANUAL and outcome.read_back is not None:
                 _LOG.warning(
-                    "%s: %s: %s", outcome.action.volume, outcome.action.knob, outcome.error
+                    KNOB_LEFT_ALONE, outcome.action.volume, outcome.action.knob, outcome.error
                 )
         if name in ("gate", "pace"):
             self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
@@ -335,9 +341,9 @@ class KnobDriver:
             return
         self._failing[action.knob] = error
         if error:
-            _LOG.error("%s: %s = %s: %s", action.volume, action.knob, action.new, error)
+            _LOG.error(KNOB_NOT_WRITTEN, action.volume, action.knob, action.new, error)
         else:
-            _LOG.warning("%s: %s can be written again", action.volume, action.knob)
+            _LOG.warning(KNOB_WRITABLE_AGAIN, action.volume, action.knob)
 
 
 def _adjusts(before: Gate | None, gate: Gate) -> bool:

@@ -19,6 +19,7 @@ from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import same_value
 from ebbgate.knobs.values import format_value
+from ebbgate.log_messages.volumes import OVERRIDE_NOT_APPLIED
 from ebbgate.model.decision import NOT_WRITTEN, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
@@ -119,7 +120,7 @@ class VolumeOverrides:
                     step = write(each.override.knob, each.override.value)
                     self._submit(step, self._reason(each), self._replies[each.override.id].report)
             except Exception as error:
-                _LOG.exception("%s: an override could not be applied", each.override.volume)
+                _LOG.exception(OVERRIDE_NOT_APPLIED, each.override.volume)
                 self.on_end(each.override, f"it could not be applied: {error}")
         self._dirty_bytes = frame.dirty_bytes
         for each in self.active:

@@ -20,6 +20,7 @@ from ebbgate.control.knob_driver import EventSink, KnobDriver
 from ebbgate.control.overrides import VolumeOverrides
 from ebbgate.control.status_document import StatusInputs, volume_status
 from ebbgate.control.volume_signals import VolumeSignals
+from ebbgate.log_messages.volumes import DECISION, TABLE_RELOADED, VOLUME_POLICY
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
@@ -164,7 +165,7 @@ class VolumeLoop:
         """Change the policy; what was learned of the volume stays."""
         if policy == self.policy:
             return
-        _LOG.info("%s: policy %s %s", self.volume.title, policy.name, policy.overlay)
+        _LOG.info(VOLUME_POLICY, self.volume.title, policy.name, policy.overlay)
         self.policy = policy
         self.last_key = ()
 
@@ -295,13 +296,13 @@ class VolumeLoop:
             reason = each.reason.split(":", 1)[0] + suffix
             if self.last_logged.get(each.strategy) != reason:
                 self.last_logged[each.strategy] = reason
-                _LOG.info("%s: %s: %s%s", self.volume.name, each.strategy, each.reason, suffix)
+                _LOG.info(DECISION, self.volume.name, each.strategy, each.reason, suffix)
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
         if not (self._acts() or self.writer.pinned):
             return
         if self.signals.table_reloaded(seen):
-            _LOG.warning("%s: its table was reloaded; the knobs are set again", self.volume.title)
+            _LOG.warning(TABLE_RELOADED, self.volume.title)
             self.driver.on_table_reload(seen)
             return
         owned = set(self.writer.owned)

@@ -25,6 +25,7 @@ from ebbgate.daemon.volume_set import VolumeSet
 from ebbgate.errors import ActuationError
 from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.log_messages.service import DAEMON_READY, DAEMON_STOPPED, PROBE_WARNING
 from ebbgate.model.records import Edge, ProbeWarning, Record, Untracked
 from ebbgate.model.status import DAEMON, DaemonStatus
 from ebbgate.model.volume import Mode
@@ -82,6 +83,7 @@ class Daemon:
         self.hangs.start()
         try:
             self.watchdog.ready()
+            _LOG.info(DAEMON_READY, __version__)
             self.silence.begin()
             done, _ = await asyncio.wait({probe, ticks, stop}, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -104,6 +106,7 @@ class Daemon:
                 f"some knobs of {', '.join(left)} could not be restored",
                 "their original values stay saved: run ebbgate restore",
             )
+        _LOG.info(DAEMON_STOPPED)
 
     def stop(self) -> None:
         """End `run`."""
@@ -120,7 +123,7 @@ class Daemon:
         if isinstance(record, ProbeWarning):
             # A random load pushes streams out of the table all the time: status shows it.
             level = logging.DEBUG if record.what == "streams" else logging.WARNING
-            _LOG.log(level, "probe: %s: %s (%d so far)", record.what, record.text, record.count)
+            _LOG.log(level, PROBE_WARNING, record.what, record.text, record.count)
             self.probe.health.complaints[record.what] = record.text
             return
         volume = self.volumes.get(getattr(record, "volume", ""))

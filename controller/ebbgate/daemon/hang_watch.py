@@ -15,6 +15,7 @@ from threading import Event, Thread
 from typing import Final, NamedTuple
 
 from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.log_messages.volumes import HANG_CHECK_FAILED, KERNEL_CALL_HANGS, KERNEL_CALL_RETURNED
 from ebbgate.units import NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -60,19 +61,19 @@ class HangWatch:
         for call in sorted(calls - self._logged):
             if now_ns - call.since_ns >= PATIENCE_NS:
                 self._logged.add(call)
-                text = "%s: %s hangs in the kernel (%s so far)"
-                _LOG.error(text, call.volume, call.what, format_ns(now_ns - call.since_ns))
+                lasts = format_ns(now_ns - call.since_ns)
+                _LOG.error(KERNEL_CALL_HANGS, call.volume, call.what, lasts)
         for call in sorted(self._logged - calls):
             self._logged.discard(call)
             lasted = format_ns(now_ns - call.since_ns)
-            _LOG.warning("%s: %s has returned, after %s", call.volume, call.what, lasted)
+            _LOG.warning(KERNEL_CALL_RETURNED, call.volume, call.what, lasted)
 
     def _run(self) -> None:
         while not self._stop.wait(_EVERY_S):
             try:
                 self.look()
             except Exception:
-                _LOG.exception("the check for hanging calls failed")
+                _LOG.exception(HANG_CHECK_FAILED)
 
 
 def _calls(writers: Iterable[KnobWriter]) -> Iterator[Call]:

@@ -25,6 +25,7 @@ from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_intents import PolicyIntents, PolicyTarget
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.validation import Intent, check_intent
+from ebbgate.log_messages.service import REQUEST_DONE, REQUEST_FAILED, REQUEST_STATUS_NOT_SENT
 from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.store.intent_rows import IntentRow
@@ -163,7 +164,7 @@ class IntentDispatcher:
             return outcome
         except Exception as error:
             # A bug in one request ends neither the daemon nor the connection.
-            _LOG.exception("request %d (%s) failed: an internal error", intent.id, intent.kind)
+            _LOG.exception(REQUEST_FAILED, intent.id, intent.kind)
             name = type(error).__name__
             outcome = IntentOutcome(
                 False, f"internal error: {name}\n  please report it with the log of ebbgated"
@@ -175,7 +176,7 @@ class IntentDispatcher:
         try:
             await self._target.publish(self._names(intent.volume))
         except Exception:
-            _LOG.exception("the status after request %d cannot be sent", intent.id)
+            _LOG.exception(REQUEST_STATUS_NOT_SENT, intent.id)
         outcome = IntentOutcome(outcome.ok, clean_lines(outcome.text))
         self._record(intent, outcome)
         try:
@@ -190,7 +191,7 @@ class IntentDispatcher:
     def _record(self, intent: Intent, outcome: IntentOutcome) -> None:
         self._log.intent_done(intent.id, outcome.ok, outcome.text)
         text = outcome.text.replace("\n", " | ")
-        _LOG.info("request %d (%s by %s): %s", intent.id, intent.kind, intent.who, text)
+        _LOG.info(REQUEST_DONE, intent.id, intent.kind, intent.who, text)
 
     async def _carried_out(self, intent: Intent) -> str:
         """Return what was done, in sentences. Raises EbbgateError."""

@@ -19,14 +19,16 @@ from pathlib import Path
 from types import FrameType
 
 from ebbgate import __version__
-from ebbgate.actuators.restore import restore
+from ebbgate.actuators.restore import log_restored, restore
 from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.config.settings import Config, load_config
 from ebbgate.daemon.daemon import Daemon
 from ebbgate.daemon.loop_silence import LoopSilence, measured_loop
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
+from ebbgate.log_messages.service import DAEMON_FAILED
+from ebbgate.log_messages.volumes import JOURNAL_NOT_UPDATED, LEFT_KNOBS_UNKNOWN
+from ebbgate.model.decision import JournalEntry, Outcome
 from ebbgate.model.volume import Mode
 from ebbgate.store.access import make_folder, make_runtime_folder
 from ebbgate.store.daemon_lock import DaemonLock
@@ -35,6 +37,7 @@ from ebbgate.store.last_written import LastWritten
 from ebbgate.store.migrations import NewerSchema
 from ebbgate.store.recorder import Recorder
 from ebbgate.store.unrestored import SettledEntry, UnrestoredOriginals
+from ebbgate.systemd_log import report_failure, set_up_log
 
 _LOG = logging.getLogger("ebbgated")
 
@@ -42,11 +45,7 @@ _LOG = logging.getLogger("ebbgated")
 def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
     """Run ebbgated; return its exit code (errors.py). `sysfs`: the default is this machine's."""
     options = option_parser().parse_args(argv)
-    logging.basicConfig(
-        level=logging.DEBUG if options.verbose else logging.INFO,
-        format="%(message)s" if os.environ.get("JOURNAL_STREAM") else "%(asctime)s %(message)s",
-        stream=sys.stderr,
-    )
+    set_up_log("ebbgated", logging.DEBUG if options.verbose else logging.INFO, logging.Formatter)
     # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
     sys.setswitchinterval(0.0005)
     try:
@@ -55,7 +54,7 @@ def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
             raise PermissionDenied("ebbgated needs root", "start it with systemd or sudo")
         return _run(options, sysfs or Sysfs())
     except EbbgateError as error:
-        print(f"ebbgated: {error}", file=sys.stderr)
+        report_failure("ebbgated", DAEMON_FAILED, error)
         return error.exit_code
 
 
@@ -151,7 +150,7 @@ def restore_leftovers(
     except NewerSchema:
         raise
     except EbbgateError as error:
-        _LOG.error("whether knobs were left behind is not known: %s", error.message)
+        _LOG.error(LEFT_KNOBS_UNKNOWN, error.message)
         return [], []
     try:
         workers = VolumeWorkers(sysfs.dm.forget_handle)
@@ -159,24 +158,12 @@ def restore_leftovers(
         last_written.keep_only(leftovers.left())
     finally:
         leftovers.close()
-    _say_restored(outcomes)
+    log_restored(outcomes)
     if leftovers.warning:
-        _LOG.error("%s", leftovers.warning)
+        _LOG.error(JOURNAL_NOT_UPDATED, leftovers.warning)
     if isinstance(leftovers.error, NewerSchema):
         raise leftovers.error
     return leftovers.unremoved, leftovers.left()
-
-
-def _say_restored(outcomes: Sequence[Outcome]) -> None:
-    changed = [o for o in outcomes if o.kind is OutcomeKind.CHANGED]
-    if changed:
-        _LOG.warning("restored %d knobs that an earlier ebbgated had left", len(changed))
-    for outcome in outcomes:
-        action = outcome.action
-        if outcome.kind is OutcomeKind.FAILED:
-            _LOG.error("%s: %s: not restored: %s", action.volume, action.knob, outcome.error)
-        elif outcome.kind is OutcomeKind.MANUAL:
-            _LOG.warning("%s: %s: %s", action.volume, action.knob, outcome.error)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,12 @@ from typing import Final, Protocol, TypeVar
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.database import Loaded, OverrideDatabase
+from ebbgate.log_messages.volumes import (
+    OVERRIDE_ENDED,
+    OVERRIDE_INVALID,
+    OVERRIDE_SET_ASIDE,
+    OVERRIDES_FAILED,
+)
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.policy.overrides import ends_ns, is_over
@@ -77,7 +83,7 @@ class OverrideRegistry:
         """Put in force what has been read."""
         self._loaded = True
         for text in found.set_aside:
-            _LOG.error("%s", text)
+            _LOG.error(OVERRIDE_INVALID, text)
         self.modes = {**found.modes, **self.modes}
         for override in found.overrides:
             if override.kind is OverrideKind.MANUAL:
@@ -163,7 +169,7 @@ class OverrideRegistry:
             return
         if override.volume in self.volumes:
             self.volumes[override.volume].overrides.ending(override, why)
-        _LOG.info("%s: %s of %s is over: %s", override.volume, _title(override), override.who, why)
+        _LOG.info(OVERRIDE_ENDED, override.volume, _title(override), override.who, why)
         self._apply(override.volume)
         self._unsaved[override.id] = why
         self._save()
@@ -275,7 +281,7 @@ class OverrideRegistry:
 
     def _set_aside(self, override: Override, error: Exception) -> None:
         _LOG.error(
-            "%s: %s of %s is set aside: it cannot be applied: %s",
+            OVERRIDE_SET_ASIDE,
             *(override.volume, _title(override), override.who, error),
             exc_info=error,
         )
@@ -313,7 +319,7 @@ class OverrideRegistry:
         error = None if task.cancelled() else task.exception()
         # The writer logs that the disk failed.
         if error is not None and not isinstance(error, EbbgateError):
-            _LOG.error("overrides: an internal error", exc_info=error)
+            _LOG.error(OVERRIDES_FAILED, exc_info=error)
 
 
 def _title(override: Override) -> str:

@@ -23,6 +23,13 @@ from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import BLOCK, Sysfs
 from ebbgate.knobs.catalog import QUEUE_DEPTH
 from ebbgate.knobs.places import disk_knobs
+from ebbgate.log_messages.service import POLICIES_UNREADABLE
+from ebbgate.log_messages.volumes import (
+    DEVICE_MAPPER_BLOCKED,
+    KNOB_WRITE_HANGS,
+    VOLUME_FOLLOWED,
+    VOLUME_GONE,
+)
 from ebbgate.model.status import DAEMON
 from ebbgate.model.volume import NO_USERS, DiskUsers, Volume, VolumeState
 from ebbgate.policy_files.active import ActivePolicies
@@ -71,7 +78,7 @@ class PolicyFollower:
         try:
             await self.follow(again=again)
         except Exception:
-            _LOG.exception("the policies cannot be read")
+            _LOG.exception(POLICIES_UNREADABLE)
 
     def apply(self) -> None:
         """Apply policies that changed, and the time of a schedule."""
@@ -270,7 +277,7 @@ class VolumeSet:
     def _log_device_mapper(self, blocked: str) -> None:
         """Log once that dm volumes cannot be tuned."""
         if blocked and blocked != self.device_mapper_blocked:
-            _LOG.error("device-mapper cannot be queried (%s): its volumes are not tuned", blocked)
+            _LOG.error(DEVICE_MAPPER_BLOCKED, blocked)
         self.device_mapper_blocked = blocked
 
     def _add(self, volume: Volume) -> None:
@@ -286,8 +293,8 @@ class VolumeSet:
         self._followed[volume.name] = _Followed(loop, VolumeReader(writer), power, generation)
         self.follower.added(volume)
         self.overrides.adopt(volume.name)
-        text = "%s: %s over %s, mode %s, policy %s"
-        _LOG.info(text, volume.title, volume.kind, volume.backing.name, loop.mode, policy.name)
+        words = (volume.title, volume.kind, volume.backing.name, loop.mode, policy.name)
+        _LOG.info(VOLUME_FOLLOWED, *words)
         self._restore_leftovers(loop)
         self._command(track_command(volume))
         loop.probe_restarted()
@@ -307,7 +314,7 @@ class VolumeSet:
         followed = self._followed.pop(name)
         followed.reader.end()
         followed.power.end()
-        _LOG.info("%s: gone or changed; no longer followed", name)
+        _LOG.info(VOLUME_GONE, name)
         self._command(f"untrack {name}")
         loop.overrides.abandon("the volume is gone")
         loop.release("the volume is gone or changed")
@@ -316,7 +323,7 @@ class VolumeSet:
         if await asyncio.to_thread(loop.worker.stop, _DROP_S):
             self.journal.keep_unrestored([owned.entry for owned in loop.writer.owned.values()])
         else:
-            _LOG.error("%s: a write of a knob hangs in the kernel", name)
+            _LOG.error(KNOB_WRITE_HANGS, name)
         self._leaving.pop(name, None)
         self._recorder.drop_live(name)
 
@@ -333,7 +340,7 @@ class VolumeSet:
         until_s, left = time.monotonic() + _STOP_S, []
         for name, loop in (self.loops | self._leaving).items():
             if not loop.worker.stop(max(0.0, until_s - time.monotonic())):
-                _LOG.error("%s: a write of a knob hangs in the kernel", name)
+                _LOG.error(KNOB_WRITE_HANGS, name)
                 left.append(name)
             elif loop.writer.owned:
                 left.append(name)

@@ -29,6 +29,7 @@ from ebbgate.intents.protocol import (
     decode_request,
     encode_answer,
 )
+from ebbgate.log_messages.service import CONNECTION_FAILED, REQUEST_NOT_HANDLED
 from ebbgate.text import clean_text
 from ebbgate.units import NS_PER_S
 
@@ -100,7 +101,7 @@ class Connection:
         except (OSError, asyncio.CancelledError):
             pass
         except Exception:
-            _LOG.exception("a connection failed: an internal error")
+            _LOG.exception(CONNECTION_FAILED)
         finally:
             self._quota.connections -= 1
             self._close()
@@ -191,7 +192,7 @@ class Connection:
             self._refuse(request.id, error.message, error.hint)
             return
         except Exception as error:
-            _LOG.exception("a request (%s) failed: an internal error", clean_text(request.kind, 40))
+            _LOG.exception(REQUEST_NOT_HANDLED, clean_text(request.kind, 40))
             self._refuse(request.id, f"internal error: {type(error).__name__}", "please report it")
             return
         self._send(Answer(State.ACCEPTED, request.id, number))

@@ -21,6 +21,7 @@ from ebbgate.intents.protocol import NAME_LENGTH_MAX
 from ebbgate.intents.validation import OVERRIDE_NS_MAX
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
+from ebbgate.log_messages.history import OVERRIDES_DAMAGED, OVERRIDES_ROWS_NOT_MARKED
 from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.store.access import ROOT_MODE
@@ -102,7 +103,7 @@ class OverrideDatabase:
             if not heal:
                 raise
             aside = path.with_name(f"{path.name}.damaged")
-            _LOG.error("%s; it is renamed to %s, and a new one is created", error.message, aside)
+            _LOG.error(OVERRIDES_DAMAGED, error.message, aside)
             path.replace(aside)
             for suffix in ("-wal", "-shm"):
                 path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
@@ -164,7 +165,7 @@ class OverrideDatabase:
                 open_.executemany(_SET_ASIDE, wrong)
                 open_.executemany(_SET_MODE_ASIDE, modes.items())
         except sqlite3.Error as error:
-            _LOG.warning("%s: invalid rows could not be marked: %s", self._path, error)
+            _LOG.warning(OVERRIDES_ROWS_NOT_MARKED, self._path, error)
 
     def _check(self) -> None:
         """Raises Damaged for a file that is not a database of overrides."""

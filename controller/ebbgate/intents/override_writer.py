@@ -16,6 +16,7 @@ from typing import TypeVar
 from ebbgate.background import BackgroundWorker
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.intents.database import TROUBLE, OverrideDatabase
+from ebbgate.log_messages.history import OVERRIDES_UNUSABLE, OVERRIDES_USABLE_AGAIN
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class OverrideWriter:
         except TROUBLE as error:
             why = error.message if isinstance(error, EbbgateError) else str(error)
             if not self.error:
-                _LOG.error("%s cannot be used; tuning continues: %s", self._path.name, why)
+                _LOG.error(OVERRIDES_UNUSABLE, self._path.name, why)
             self.error = f"{self._path.name}: {why}"
             self._close()
             raise Unavailable(
@@ -50,7 +51,7 @@ class OverrideWriter:
                 "make its folder writable, then repeat",
             ) from error
         if self.error:
-            _LOG.warning("%s can be used again", self._path.name)
+            _LOG.warning(OVERRIDES_USABLE_AGAIN, self._path.name)
         self.error = ""
         return result
 

@@ -22,6 +22,13 @@ from ebbgate import __version__
 from ebbgate.intents.connection import Connection, Submit, UserNames
 from ebbgate.intents.limits import Quotas
 from ebbgate.intents.protocol import Answer, Greeting, State, encode_answer, encode_greeting
+from ebbgate.log_messages.service import (
+    CHANGES_IMPOSSIBLE,
+    CONNECTION_NOT_ACCEPTED,
+    CONNECTION_NOT_SERVED,
+    SOCKET_FOR_ROOT_ONLY,
+    SOCKET_REMOVED,
+)
 from ebbgate.model.status import ControlStatus
 from ebbgate.store.access import ROOT_MODE, group_id
 
@@ -66,7 +73,7 @@ class ControlServer:
         except OSError as error:
             why = f"{self._path}: {error.strerror or error}"
             if why != self.problem:
-                _LOG.error("changes are not possible: %s", why)
+                _LOG.error(CHANGES_IMPOSSIBLE, why)
             self.problem = why
             return
         self.problem = ""
@@ -82,7 +89,7 @@ class ControlServer:
         except OSError:
             pass
         if self._socket is not None:
-            _LOG.warning("%s was removed: it is created again", self._path)
+            _LOG.warning(SOCKET_REMOVED, self._path)
             self._stop_listening()
         self.start()
 
@@ -112,13 +119,13 @@ class ControlServer:
             try:
                 client, _ = await loop.sock_accept(listening)
             except OSError as error:
-                _LOG.warning("a connection could not be accepted: %s", error)
+                _LOG.warning(CONNECTION_NOT_ACCEPTED, error)
                 await asyncio.sleep(_ERRORS_S)
                 continue
             try:
                 self._begin(client)
             except Exception:
-                _LOG.exception("a connection could not be served: an internal error")
+                _LOG.exception(CONNECTION_NOT_SERVED)
                 client.close()
             await asyncio.sleep(_ACCEPT_S)
 
@@ -175,11 +182,6 @@ def _given_to_group(path: Path) -> bool:
     try:
         os.chown(path, -1, group)
     except OSError as error:
-        text = (
-            "the control socket is for root only: it cannot be given to the group ebbgate (%s);"
-            " set Group=ebbgate in the [Service] section of `systemctl edit ebbgated`, then restart"
-            " ebbgated"
-        )
-        _LOG.warning(text, error.strerror)
+        _LOG.warning(SOCKET_FOR_ROOT_ONLY, error.strerror)
         return False
     return True

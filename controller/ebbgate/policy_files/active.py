@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ebbgate.errors import EbbgateError
+from ebbgate.log_messages.service import POLICIES_LOADED, POLICIES_REFUSED, POLICY_ERROR
 from ebbgate.model.status import PolicyFilesStatus
 from ebbgate.model.volume import Volume
 from ebbgate.policy.defaults import Policy
@@ -133,17 +134,17 @@ class ActivePolicies:
         if problems == self.problems:
             return
         for problem in problems:
-            _LOG.error("%s", problem)
+            _LOG.error(POLICY_ERROR, problem)
         effect = (
             "the last valid ones apply" if self._loaded else "nothing is tuned until they are fixed"
         )
-        _LOG.error("errors in the policies in %s: %s", self._folder, effect)
+        _LOG.error(POLICIES_REFUSED, self._folder, effect)
         self.problems = problems
 
     def _announce(self, documents: tuple[PolicyDocument, ...]) -> None:
         self.generation += 1
         names = ", ".join(document.name for document in documents)
-        _LOG.info("policies: %s", names or "no files; adaptive for every volume")
+        _LOG.info(POLICIES_LOADED, names or "no files; adaptive for every volume")
 
 
 def _first(problems: Sequence[Diagnostic]) -> tuple[str, ...]:

@@ -14,6 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
+from ebbgate.log_messages.service import (
+    PROBE_ENDED,
+    PROBE_GIVEN_UP,
+    PROBE_LINE_TOO_LONG,
+    PROBE_RECORD_DAMAGED,
+)
 from ebbgate.model.records import Edge, Hello, QueueSample, Record
 from ebbgate.model.status import ProbeStatus
 from ebbgate.model.volume import Kind, Volume
@@ -139,9 +145,7 @@ class EbpfProbe:
         why = _meaning(code)
         self.health.state = f"down: {why}"
         pause = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
-        _LOG.warning(
-            "the probe ended: %s; again in %g s, signals are unknown till then", why, pause
-        )
+        _LOG.warning(PROBE_ENDED, why, pause)
         await asyncio.sleep(pause)
 
     async def _wait_for_retry(self, *, first: bool) -> None:
@@ -153,7 +157,7 @@ class EbpfProbe:
         )
         self.health.state = f"down: {text}"
         if first:
-            _LOG.error("%s", text)
+            _LOG.error(PROBE_GIVEN_UP, text)
         self._retry = asyncio.Event()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._retry.wait(), RETRY_S)
@@ -217,7 +221,7 @@ class EbpfProbe:
                 *lines, rest = (rest + chunk).split(b"\n")
                 self._take(lines)
                 if len(rest) > _LINE_BYTES_MAX:
-                    _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
+                    _LOG.error(PROBE_LINE_TOO_LONG, _LINE_BYTES_MAX)
                     chunk = b""
             except BaseException as error:
                 loop.remove_reader(output)
@@ -248,7 +252,7 @@ class EbpfProbe:
         except BadRecord as error:
             self.health.bad_lines += 1
             if self.health.bad_lines <= _LOGGED_MAX:
-                _LOG.warning("a damaged record from the probe: %s", error)
+                _LOG.warning(PROBE_RECORD_DAMAGED, error)
             return None
 
 

@@ -14,6 +14,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from ebbgate.log_messages.history import ACCESS_NOT_GIVEN
+
 _LOG = logging.getLogger(__name__)
 GROUP: Final = "ebbgate"
 READ_MODE: Final = 0o640
@@ -48,7 +50,7 @@ def make_folder(path: Path) -> None:
         os.chown(path, -1, group)
         path.chmod(_FOLDER_MODE)
     except OSError as error:
-        _LOG.warning("%s: cannot give ebbgate-web access: %s", path, error.strerror)
+        _LOG.warning(ACCESS_NOT_GIVEN, path, error.strerror)
 
 
 def make_runtime_folder(path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.log_messages.history import HISTORY_NOT_RENEWED, HISTORY_REMOVED
 from ebbgate.store import salvage
 from ebbgate.store.connection import code_of, device_and_inode, is_damage
 from ebbgate.store.db import Store
@@ -58,7 +59,7 @@ class ConnectionManager:
     def store(self) -> Store:
         """Return the open store. Raises one of STORE_ERRORS."""
         if self._store is not None and device_and_inode(self._path) != self._file:
-            _LOG.warning("%s was moved or deleted; starting a new history", self._path)
+            _LOG.warning(HISTORY_REMOVED, self._path)
             self.close()
         if self._store is None:
             self._store = self._opened()
@@ -80,7 +81,7 @@ class ConnectionManager:
             try:
                 salvage.renew(self._path, str(error)).close()
             except STORE_ERRORS as second:
-                _LOG.error("cannot start a new history: %s", second)
+                _LOG.error(HISTORY_NOT_RENEWED, second)
         elif not _leaves_file_usable(error):
             self.close()
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from ebbgate.log_messages.history import JOURNAL_DAMAGED
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal
 from ebbgate.store import salvage as history_salvage
@@ -58,8 +59,7 @@ def renew(path: Path, why: str, known: Iterable[JournalEntry] = ()) -> Journal:
         count = len(new.entries())
     aside = history_salvage.replace_file(begun, path)
     lost = "" if whole else "; others may be lost"
-    text = "the journal is damaged (%s): moved to %s; the new one has %d originals%s"
-    _LOG.error(text, why, aside, count, lost)
+    _LOG.error(JOURNAL_DAMAGED, why, aside, count, lost)
     return Journal.open(path)
 
 

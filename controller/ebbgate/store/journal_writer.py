@@ -19,6 +19,13 @@ from typing import Final
 
 from ebbgate.knobs.catalog import same_value
 from ebbgate.knobs.places import is_path_of
+from ebbgate.log_messages.history import (
+    JOURNAL_FAILED,
+    JOURNAL_HANGS,
+    JOURNAL_NOT_RENEWED,
+    JOURNAL_RECOVERED,
+    JOURNAL_REMOVED,
+)
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal_salvage
 from ebbgate.store.connection import device_and_inode, is_damage
@@ -179,7 +186,7 @@ class JournalWriter:
         self._queue.put(None)
         self._thread.join(_TIMEOUT_S)
         if self._thread.is_alive():
-            _LOG.error("the disk of the journal does not answer: %s", self._path)
+            _LOG.error(JOURNAL_HANGS, self._path)
 
     # ---- the thread ----------------------------------------------------------------------------
     def _run(self) -> None:
@@ -283,7 +290,7 @@ class JournalWriter:
             return error
         if self._failure:
             self._failure = ""
-            _LOG.warning("the journal can be written again: %s", self._path)
+            _LOG.warning(JOURNAL_RECOVERED, self._path)
         return None
 
     def _flush(self, request: _Flush) -> None:
@@ -296,7 +303,7 @@ class JournalWriter:
     def _open(self) -> Journal:
         """Return the journal; open or make its file where necessary. Raises STORE_ERRORS."""
         if self._journal is not None and device_and_inode(self._path) != self._file:
-            _LOG.warning("%s was moved or deleted; starting a new journal", self._path)
+            _LOG.warning(JOURNAL_REMOVED, self._path)
             self._close_file()
         if self._journal is None:
             journal = journal_salvage.open_or_renew(self._path)
@@ -315,13 +322,13 @@ class JournalWriter:
         if why != self._failure:
             self._failure = why
             bug = None if isinstance(error, STORE_ERRORS) else error
-            _LOG.error("the journal of knobs cannot be written: %s", why, exc_info=bug)
+            _LOG.error(JOURNAL_FAILED, why, exc_info=bug)
         self._close_file()
         if is_damage(error):
             try:
                 journal_salvage.renew(self._path, why, self._entries.values()).close()
             except STORE_ERRORS as second:
-                _LOG.error("cannot start a new journal: %s", second)
+                _LOG.error(JOURNAL_NOT_RENEWED, second)
 
     def _close_file(self) -> None:
         journal, self._journal = self._journal, None

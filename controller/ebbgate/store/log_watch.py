@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import Unavailable
+from ebbgate.log_messages.history import HISTORY_READER_ENDED, HISTORY_READER_STAYS
 from ebbgate.model.status import LogStatus
 from ebbgate.store.db import Store
 from ebbgate.store.limits import LOG_BYTES_HELD, HistoryLimits
@@ -121,8 +122,7 @@ class LogWatch:
         if not self._warned and mono_ns - self._since[1] >= _WARN_NS:
             self._warned = True
             _LOG.warning(
-                "%s keeps reading the history, so its log cannot be checkpointed and has %s;"
-                " recording stops before file and log exceed %s (history_size)",
+                HISTORY_READER_STAYS,
                 self.held_by,
                 format_bytes(self.log_bytes),
                 format_bytes(self.limits.size_bytes),
@@ -131,7 +131,7 @@ class LogWatch:
     def _release(self, mono_ns: int) -> None:
         if self._since is not None and self._warned:
             lasted = format_ns(mono_ns - self._since[1])
-            _LOG.warning("the log of the history is checkpointed again after %s", lasted)
+            _LOG.warning(HISTORY_READER_ENDED, lasted)
         self._since, self._warned, self.held_by = None, False, ""
 
     def _size_bytes(self) -> int:

@@ -10,6 +10,7 @@ import logging
 import sqlite3
 from typing import Final
 
+from ebbgate.log_messages.history import CLOCK_SET, HISTORY_ROWS_SKIPPED
 from ebbgate.store import retention, samples
 from ebbgate.store.connection import transaction
 from ebbgate.store.documents import to_json
@@ -94,9 +95,7 @@ class Maintenance:
         else:
             seen_wall_ns, seen_mono_ns = self._seen
             if abs((wall_ns - seen_wall_ns) - (mono_ns - seen_mono_ns)) > _STEP_NS:
-                _LOG.warning(
-                    "the clock was set or the machine slept: nothing is deleted by age for an hour"
-                )
+                _LOG.warning(CLOCK_SET)
                 self._clock_set_ns = mono_ns
         self._seen = (wall_ns, mono_ns)
 
@@ -132,7 +131,7 @@ def _roll_up_or_skip(
     try:
         _roll_up(connection, volume, span_ns, at_unix_ns)
     except (ValueError, TypeError, LookupError, AttributeError):
-        _LOG.exception("%s: skipped invalid rows in the history", volume)
+        _LOG.exception(HISTORY_ROWS_SKIPPED, volume)
     connection.execute(_DONE, (span_ns, at_unix_ns, volume))
 
 

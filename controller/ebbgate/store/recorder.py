@@ -19,6 +19,12 @@ from itertools import count
 from pathlib import Path
 from threading import Thread
 
+from ebbgate.log_messages.history import (
+    HISTORY_FAILED,
+    HISTORY_MAINTENANCE_FAILED,
+    HISTORY_NOT_FLUSHED,
+    HISTORY_RECOVERED,
+)
 from ebbgate.model.decision import Action, Decision, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
@@ -179,7 +185,7 @@ class Recorder:
             self._queue.put(None, timeout=_ANSWER_TIMEOUT_S)
         self._thread.join(_ANSWER_TIMEOUT_S)
         if self._thread.is_alive():
-            _LOG.error("%s; %d records are lost", _NO_ANSWER, self._queue.qsize())
+            _LOG.error(HISTORY_NOT_FLUSHED, _NO_ANSWER, self._queue.qsize())
 
     def _later(self, task: Task) -> None:
         try:
@@ -293,7 +299,7 @@ class Recorder:
             self._connections.failed(error)
         except Exception:
             # An error in maintenance must cost no record.
-            _LOG.exception("maintenance of the history failed")
+            _LOG.exception(HISTORY_MAINTENANCE_FAILED)
 
     def _on_failure(self, error: Exception) -> None:
         bug = None if isinstance(error, STORE_ERRORS) else error
@@ -303,15 +309,12 @@ class Recorder:
     def _report_failure(self, why: str, bug: Exception | None = None) -> None:
         """Log the first failure of an outage."""
         if self._health.begin(why, time.time_ns()):
-            text = "the history cannot be written (%s); tuning goes on without it"
-            _LOG.error(text, why, exc_info=bug)
+            _LOG.error(HISTORY_FAILED, why, exc_info=bug)
 
     def _on_recovery(self) -> None:
         over = self._health.end(time.time_ns())
         if over is not None:
-            lasted = format_ns(over[0])
-            text = "the history is written again after %s; %d records of that time are lost"
-            _LOG.warning(text, lasted, over[1])
+            _LOG.warning(HISTORY_RECOVERED, format_ns(over[0]), over[1])
 
 
 def _set_live(store: Store, volume: str, status: VolumeStatus | DaemonStatus, wall_ns: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Final
 
+from ebbgate.log_messages.history import HISTORY_DAMAGED, HISTORY_PARTLY_CHECKED
 from ebbgate.store.connection import Damaged, is_damage
 from ebbgate.store.db import Store
 
@@ -49,7 +50,7 @@ def renew(path: Path, why: str) -> Store:
     # Closing checkpoints the log into the file, so that there is one file to rename.
     Store.open(begun).close()
     aside = replace_file(begun, path)
-    _LOG.error("the history is damaged (%s): moved to %s; starting a new one", why, aside)
+    _LOG.error(HISTORY_DAMAGED, why, aside)
     return Store.open(path)
 
 
@@ -66,7 +67,7 @@ def find_damage(store: Store, patience_s: float) -> str:
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
             raise
-        _LOG.info("the history is large: checked only part of it in %g s", patience_s)
+        _LOG.info(HISTORY_PARTLY_CHECKED, patience_s)
         return ""
     except sqlite3.DatabaseError as error:
         if not is_damage(error):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ebbgate.errors import EbbgateError
+from ebbgate.log_messages.history import HISTORY_RECORD_LOST
 from ebbgate.store.connection_manager import is_record_error
 from ebbgate.store.db import Store
 
@@ -71,8 +72,8 @@ def _carry_out(task: Task, store: Store) -> None:
     except sqlite3.Error as error:
         if not is_record_error(error):
             raise
-        _LOG.exception("a record for the history was lost")
+        _LOG.exception(HISTORY_RECORD_LOST)
     except (OSError, EbbgateError):
         raise
     except Exception:
-        _LOG.exception("a record for the history was lost")
+        _LOG.exception(HISTORY_RECORD_LOST)

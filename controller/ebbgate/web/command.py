@@ -17,21 +17,20 @@ from ebbgate.config import web_settings
 from ebbgate.config.settings import Config, load_config
 from ebbgate.config.web_settings import WebSettingsError
 from ebbgate.errors import EbbgateError, Unavailable, UsageError
+from ebbgate.log_messages.service import WEB_FAILED
+from ebbgate.systemd_log import report_failure, set_up_log
 from ebbgate.text import clean_lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; errors.py lists the exit codes."""
     options = option_parser().parse_args(argv)
-    handler = logging.StreamHandler(sys.stderr)
-    journal = bool(os.environ.get("JOURNAL_STREAM"))
-    handler.setFormatter(CleanFormatter("%(message)s" if journal else "%(asctime)s %(message)s"))
     level = logging.DEBUG if options.verbose else logging.INFO
-    logging.basicConfig(level=level, handlers=[handler])
+    set_up_log("ebbgate-web", level, CleanFormatter)
     try:
         return _run(options)
     except EbbgateError as error:
-        print(f"ebbgate-web: {clean_lines(str(error))}", file=sys.stderr)
+        report_failure("ebbgate-web", WEB_FAILED, error)
         return error.exit_code
 
 

@@ -18,6 +18,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ebbgate.log_messages.service import WEB_POLL_FAILED
 from ebbgate.web import changes
 from ebbgate.web.changes import NEWS_MAX, RESET, Cursor, Event, after, encode, is_news, parse
 from ebbgate.web.security import ABORT
@@ -194,7 +195,7 @@ class Poller:
                 events = self.poll()
             except Exception:
                 # The streams live on: the next poll may succeed.
-                _LOG.exception("the databases could not be polled")
+                _LOG.exception(WEB_POLL_FAILED)
                 events = []
             if events:
                 self._publish(events)

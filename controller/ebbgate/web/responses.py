@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ebbgate.errors import EbbgateError
+from ebbgate.log_messages.service import WEB_REQUEST_FAILED
 from ebbgate.web.errors import CODES, ApiError, Place, api_error
 from ebbgate.web.models.base import to_json
 
@@ -80,6 +81,6 @@ def _not_json(body: str, at: int) -> ApiError:
 
 async def on_bug(request: Request, error: Exception) -> Response:
     """Handle a bug. The server logs it with its stack."""
-    _LOG.error("%s %s: %s", request.method, request.url.path, error)
+    _LOG.error(WEB_REQUEST_FAILED, request.method, request.url.path, error)
     hint = "see its log: journalctl -u ebbgate-web"
     return refusal(ApiError(500, "internal error in ebbgate-web", hint))

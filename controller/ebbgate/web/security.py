@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ebbgate.config.web_settings import WebSettings, bearer, is_token
 from ebbgate.errors import EbbgateError
+from ebbgate.log_messages.service import WRONG_TOKEN
 from ebbgate.web.errors import ApiError, api_error
 from ebbgate.web.responses import refusal
 
@@ -120,8 +121,7 @@ class Guard:
         self._wrong_tokens += 1
         now_s = time.monotonic()
         if self._logged_s is None or now_s - self._logged_s >= WRONG_TOKENS_LOG_S:
-            text = "wrong token from %s (%d wrong ones since this was last logged)"
-            _LOG.warning(text, client, self._wrong_tokens)
+            _LOG.warning(WRONG_TOKEN, client, self._wrong_tokens)
             self._logged_s, self._wrong_tokens = now_s, 0
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import uvicorn
 
 from ebbgate.errors import Unavailable
+from ebbgate.log_messages.service import WEB_LISTENING
 from ebbgate.web.app import Api
 from ebbgate.web.connections import IDLE_TIMEOUT_S
 from ebbgate.web.protocol import LimitedConnection
@@ -26,7 +27,7 @@ def serve(api: Api) -> int:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     server = server_of(api)
-    _LOG.info("http://%s:%d/", shown, port)
+    _LOG.info(WEB_LISTENING, shown, port)
     server.run(sockets=[listening])
     return 0 if server.started else 1
 
