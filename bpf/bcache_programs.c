@@ -7,7 +7,6 @@
 
 #include "endio.h"
 #include "objects.h"
-#include "stream.h"
 #include "block.skel.h"
 #include "bcache.skel.h"
 
@@ -47,7 +46,7 @@ static void find_class(struct probe *p)
 int load_bcache(struct probe *p)
 {
 	struct features *f = &p->features;
-	int err = p->bcache ? 0 : open_and_load(p);
+	int err = p->bcache || p->inherits ? 0 : open_and_load(p);
 
 	snprintf(f->path, sizeof(f->path), "%s",
 		 err ? "missing: this kernel does not load the programs for bcache" : "ok");

@@ -2,30 +2,24 @@
 #include "block_programs.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
 
+#include "memory.h"
 #include "objects.h"
-#include "stream.h"
 #include "block.skel.h"
 
-static void *map_memory(struct bpf_map *map)
+static void *map_whole(const struct bpf_map *map)
 {
-	size_t bytes = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
+	return map_memory(bpf_map__fd(map),
+			  (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map));
 }
 
 static int map_all(struct probe *p, ring_buffer_sample_fn on_push)
 {
 	p->shared = &p->block->data_shared->shared;
-	p->vol_cpu = map_memory(p->block->maps.vol_cpu);
-	p->dev_cpu = map_memory(p->block->maps.dev_cpu);
-	for (int i = 0; i < EB_ENDIOS; i++)
-		p->shared->endio[i] = EB_NO_ENDIO;
-	p->ring = ring_buffer__new(bpf_map__fd(p->block->maps.edges), on_push, p, NULL);
-	return p->vol_cpu && p->dev_cpu && p->ring ? 0 : -errno;
+	p->streams = p->block->bss->streams;
+	p->vol_cpu = map_whole(p->block->maps.vol_cpu);
+	p->dev_cpu = map_whole(p->block->maps.dev_cpu);
+	return init_memory(p, bpf_map__fd(p->block->maps.edges), on_push);
 }
 
 int load_block(struct probe *p, ring_buffer_sample_fn on_push)
@@ -64,11 +58,6 @@ void detach_bio_complete(struct probe *p)
 {
 	bpf_link__destroy(p->bio_complete);
 	p->bio_complete = NULL;
-}
-
-void clear_streams(struct probe *p, uint32_t volume)
-{
-	memset(p->block->bss->streams[volume], 0, sizeof(p->block->bss->streams[volume]));
 }
 
 uint64_t block_recursion_misses(const struct probe *p)

@@ -17,8 +17,6 @@ void unload_block(struct probe *p);
 int attach_bio_complete(struct probe *p);
 void detach_bio_complete(struct probe *p);
 
-void clear_streams(struct probe *p, uint32_t volume);
-
 uint64_t block_recursion_misses(const struct probe *p);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "endio.h"
 #include "objects.h"
-#include "stream.h"
 #include "block.skel.h"
 #include "dm.skel.h"
 
@@ -44,10 +43,12 @@ static void find_class(struct probe *p)
 int load_dm(struct probe *p)
 {
 	struct features *f = &p->features;
-	int err = p->dm ? 0 : open_and_load(p);
+	int err = p->dm || p->inherits ? 0 : open_and_load(p);
 
-	snprintf(f->dm_path, sizeof(f->dm_path), "%s",
-		 err ? "missing: this kernel does not load the programs for device-mapper" : "ok");
+	if (!p->inherits)
+		snprintf(f->dm_path, sizeof(f->dm_path), "%s",
+			 err ? "missing: this kernel does not load the programs for device-mapper"
+			     : "ok");
 	if (err)
 		snprintf(f->dm_class, sizeof(f->dm_class), "%s", f->dm_path);
 	else

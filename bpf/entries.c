@@ -7,12 +7,18 @@
 
 #include "devtable.h"
 
-static uint8_t volume_roles(const struct volume *v)
+/* Without the programs of dm.bpf.c, its devices are like others without requests. */
+static bool has_dm_programs(const struct probe *p, const struct volume *v)
+{
+	return kind_is_dm(v->kind) && !p->inherits;
+}
+
+static uint8_t volume_roles(const struct probe *p, const struct volume *v)
 {
 	if (v->kind == KIND_BCACHE)
 		return EB_IS_VOLUME;
 	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0) |
-	       (kind_is_dm(v->kind) ? EB_IS_DM : 0);
+	       (has_dm_programs(p, v) ? EB_IS_DM : 0);
 }
 
 bool has_partition(const struct volume *v, uint32_t dev)
@@ -25,7 +31,7 @@ bool has_partition(const struct volume *v, uint32_t dev)
 
 static void add_volume(const struct probe *p, struct eb_dev *e, const struct volume *v)
 {
-	e->roles |= volume_roles(v);
+	e->roles |= volume_roles(p, v);
 	e->volume = volume_index(p, v);
 	e->volume_slot = volume_index(p, v) * p->ncpu;
 	e->mode = v->mode;
@@ -47,7 +53,7 @@ static void add_device(const struct probe *p, struct eb_dev *e, const struct vol
 	if (v->kind != KIND_DISK)
 		e->roles |= EB_HAS_CACHE;
 	if (p->device[device].bio_based)
-		e->roles |= kind_is_dm(v->kind) ? EB_IS_DM : EB_IS_BIO;
+		e->roles |= has_dm_programs(p, v) ? EB_IS_DM : EB_IS_BIO;
 }
 
 static struct eb_dev entry_of(const struct probe *p, uint32_t dev)

@@ -121,18 +121,35 @@ static void check_tracepoint(char value[SIGNAL_BYTES], const struct btf *btf, co
 			 name);
 }
 
+static void set_all(struct features *f, const char *text)
+{
+	set(f->volume, text);
+	set(f->device, text);
+	set(f->class, text);
+	set(f->path, text);
+	set(f->bypass, text);
+	set(f->dm_path, text);
+	set(f->dm_class, text);
+}
+
+void find_inherited_features(struct features *f)
+{
+	set_all(f, "ok");
+	if (access("/sys/module/bcache", F_OK)) {
+		set(f->path, "missing: the bcache module is not loaded");
+		set(f->bypass, f->path);
+		set(f->class, f->path);
+	}
+	set(f->dm_path, "missing: the bcc probe does not measure paths of device-mapper");
+	set(f->dm_class, "ok");
+}
+
 void find_features(struct features *f)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	const char *all = btf ? "ok" : "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)";
 
-	set(f->volume, all);
-	set(f->device, all);
-	set(f->class, all);
-	set(f->path, all);
-	set(f->bypass, all);
-	set(f->dm_path, all);
-	set(f->dm_class, all);
+	f->btf = btf;
+	set_all(f, btf ? "ok" : "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)");
 	if (!btf)
 		return;
 	check_tracepoint(f->volume, btf, "block_bio_queue", 1);

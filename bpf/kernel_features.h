@@ -15,10 +15,14 @@ struct features {
 	char volume[SIGNAL_BYTES], path[SIGNAL_BYTES], bypass[SIGNAL_BYTES];
 	char device[SIGNAL_BYTES], class[SIGNAL_BYTES];
 	char dm_path[SIGNAL_BYTES], dm_class[SIGNAL_BYTES];
+	bool btf;
 	struct eb_flags flags;
 };
 
 void find_features(struct features *f);
+
+/* The same for programs that are inherited. */
+void find_inherited_features(struct features *f);
 
 /* Where data_insert_op says that a write is a fill; false if BTF does not tell. */
 bool find_fill_bit(__u64 *offset, __u64 *mask);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* ebbgate-probe: prints what the kernel's block layer does as JSON lines. See README.md. */
 #include <bpf/libbpf.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "caps.h"
 #include "clock.h"
+#include "inherited.h"
 #include "kernel_features.h"
 #include "loop.h"
 #include "options.h"
@@ -41,17 +44,42 @@ static int count_cpus(struct probe *p)
 	return EXIT_OK;
 }
 
-static int start(struct probe *p)
+/* On a kernel without BTF the bcc probe takes the place of this process, if it is installed. */
+static void become_bcc_probe(char **argv)
 {
-	int code = count_cpus(p), err;
+	char path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-bcc"));
 
-	if (code != EXIT_OK)
-		return code;
-	find_features(&p->features);
-	if (strcmp(p->features.volume, "ok")) {
-		fprintf(stderr, "ebbgate-probe: %s\n", p->features.volume);
-		return EXIT_UNSUPPORTED;
+	if (len <= 0)
+		return;
+	strcpy(path + len, "-bcc");
+	execv(path, argv);
+}
+
+static int check_features(struct probe *p, const struct options *options, char **argv)
+{
+	if (options->maps) {
+		p->inherits = true;
+		find_inherited_features(&p->features);
+		return EXIT_OK;
 	}
+	find_features(&p->features);
+	if (!p->features.btf)
+		become_bcc_probe(argv);
+	if (!strcmp(p->features.volume, "ok"))
+		return EXIT_OK;
+	fprintf(stderr, "ebbgate-probe: %s%s\n", p->features.volume,
+		p->features.btf ? "" : "; install ebbgate-probe-bcc");
+	return EXIT_UNSUPPORTED;
+}
+
+static int start(struct probe *p, const struct options *options)
+{
+	int err;
+
+	if (p->inherits &&
+	    (!inherit_maps(p, options->maps, on_push) || !inherit_programs(p, options->programs)))
+		return EXIT_USAGE;
 	err = load_programs(p, on_push);
 	if (err) {
 		fprintf(stderr, "ebbgate-probe: cannot load or attach the programs: %s\n",
@@ -99,17 +127,24 @@ int main(int argc, char **argv)
 	int signals, code;
 
 	code = parse_options(argc, argv, &options);
-	if (code >= 0)
+	if (code < 0)
+		code = count_cpus(p);
+	if (code == EXIT_OK && options.print_maps)
+		print_maps(p);
+	if (code != EXIT_OK || options.print_maps)
 		return code;
 	if (!have_privilege()) {
 		fprintf(stderr, "ebbgate-probe: needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN: run "
 				"it as root\n");
 		return EXIT_NO_PRIVILEGE;
 	}
-	raise_priority();
 	libbpf_set_print(print_warning);
+	code = check_features(p, &options, argv);
+	if (code != EXIT_OK)
+		return code;
+	raise_priority();
 	signals = open_signals();
-	code = start(p);
+	code = start(p, &options);
 	if (code == EXIT_OK)
 		code = run(p, &options, signals);
 	unload_programs(p);

@@ -20,17 +20,20 @@ int share_maps(const struct bpf_object *object, const struct bpf_object *owner)
 	return 0;
 }
 
+uint64_t program_recursion_misses(int fd)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 bytes = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &bytes) ? 0 : info.recursion_misses;
+}
+
 uint64_t object_recursion_misses(const struct bpf_object *object)
 {
 	struct bpf_program *program;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_program (program, object) {
-		struct bpf_prog_info info = { 0 };
-		__u32 bytes = sizeof(info);
-
-		if (!bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
-			sum += info.recursion_misses;
-	}
+	bpf_object__for_each_program (program, object)
+		sum += program_recursion_misses(bpf_program__fd(program));
 	return sum;
 }

@@ -10,7 +10,8 @@ struct bpf_object;
 /* Makes an object that is not loaded yet use the maps of `owner`. Returns 0 or -errno. */
 int share_maps(const struct bpf_object *object, const struct bpf_object *owner);
 
-/* Runs of the object's programs that the kernel skipped. */
+/* Runs of a program, and of an object's programs, that the kernel skipped. */
+uint64_t program_recursion_misses(int fd);
 uint64_t object_recursion_misses(const struct bpf_object *object);
 
 #endif

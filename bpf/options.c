@@ -16,6 +16,8 @@ static const char usage[] =
 	"usage: ebbgate-probe [--track \"NAME kind=bcache volume=MAJ:MIN cache=MAJ:MIN "
 	"backing=MAJ:MIN\"]...\n"
 	"                     [--tick-ms N] [--check] [--version] [--help]\n"
+	"       ebbgate-probe --print-maps | --maps NAME=FD,... --programs NAME=FD,... (for\n"
+	"                     ebbgate-probe-bcc)\n"
 	"\n"
 	"Prints JSON records on stdout (bpf/README.md), takes commands on stdin:\n"
 	"  track NAME kind=bcache|dm-cache|dm-writecache|disk volume=MAJ:MIN\n"
@@ -68,6 +70,9 @@ int parse_options(int argc, char **argv, struct options *o)
 		{ "track", required_argument, NULL, 't' },
 		{ "tick-ms", required_argument, NULL, 'n' },
 		{ "check", no_argument, NULL, 'c' },
+		{ "maps", required_argument, NULL, 'm' },
+		{ "programs", required_argument, NULL, 'p' },
+		{ "print-maps", no_argument, NULL, 'l' },
 		{ "version", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -82,6 +87,12 @@ int parse_options(int argc, char **argv, struct options *o)
 			code = set_tick(o, optarg);
 		} else if (c == 'c') {
 			o->check = true;
+		} else if (c == 'm') {
+			o->maps = optarg;
+		} else if (c == 'p') {
+			o->programs = optarg;
+		} else if (c == 'l') {
+			o->print_maps = true;
 		} else if (c == 'v') {
 			puts("ebbgate-probe " PROBE_VERSION);
 			code = EXIT_OK;
@@ -89,6 +100,10 @@ int parse_options(int argc, char **argv, struct options *o)
 			fputs(usage, c == 'h' ? stdout : stderr);
 			code = c == 'h' ? EXIT_OK : EXIT_USAGE;
 		}
+	}
+	if (code < 0 && !o->maps != !o->programs) {
+		fprintf(stderr, "ebbgate-probe: --maps and --programs belong together\n");
+		code = EXIT_USAGE;
 	}
 	if (code < 0 && optind < argc) {
 		fprintf(stderr, "ebbgate-probe: unexpected argument '%s'\n%s", argv[optind], usage);

@@ -22,6 +22,9 @@ struct options {
 	size_t tracks;
 	uint64_t tick_ns;
 	bool check;
+	/* inherited.h */
+	const char *maps, *programs;
+	bool print_maps;
 };
 
 /* Returns -1 to go on, or the exit code. */

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "programs.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "bcache_programs.h"
 #include "block_programs.h"
 #include "caps.h"
 #include "dm_programs.h"
+#include "inherited.h"
 
 int load_programs(struct probe *p, ring_buffer_sample_fn on_push)
 {
-	int err = load_block(p, on_push);
+	int err;
 
+	if (p->inherits)
+		err = attach_inherited(p, false, false) ? -EIO : 0;
+	else
+		err = load_block(p, on_push);
 	if (err)
 		return err;
 	/* A failure of these is shown in the features. */
@@ -24,6 +30,9 @@ int load_programs(struct probe *p, ring_buffer_sample_fn on_push)
 
 void unload_programs(struct probe *p)
 {
+	/* What was inherited ends with the process. */
+	if (p->inherits)
+		return;
 	unload_bcache(p);
 	unload_dm(p);
 	unload_block(p);
@@ -31,13 +40,26 @@ void unload_programs(struct probe *p)
 
 bool loads_more_programs(const struct probe *p)
 {
-	return !p->bcache || !p->dm;
+	return p->inherits || !p->bcache || !p->dm;
+}
+
+static const char *attach_loaded(struct probe *p, struct program_needs needs)
+{
+	const char *error = attach_inherited(p, needs.bcache, needs.bio_complete);
+
+	if (!error && needs.bcache)
+		(void)load_bcache(p);
+	if (!error && needs.dm)
+		(void)load_dm(p);
+	return error;
 }
 
 const char *attach_programs(struct probe *p, struct program_needs needs)
 {
 	const char *error = NULL;
 
+	if (p->inherits)
+		return attach_loaded(p, needs);
 	if (needs.bcache)
 		error = attach_bcache(p);
 	if (!error && needs.dm)
@@ -51,6 +73,10 @@ const char *attach_programs(struct probe *p, struct program_needs needs)
 
 void detach_programs(struct probe *p, struct program_needs needs)
 {
+	if (p->inherits) {
+		detach_inherited(p, needs.bcache, needs.bio_complete);
+		return;
+	}
 	if (!needs.bcache)
 		detach_bcache(p);
 	if (!needs.dm)
@@ -61,5 +87,7 @@ void detach_programs(struct probe *p, struct program_needs needs)
 
 uint64_t recursion_misses(const struct probe *p)
 {
+	if (p->inherits)
+		return inherited_recursion_misses(p);
 	return block_recursion_misses(p) + bcache_recursion_misses(p) + dm_recursion_misses(p);
 }

@@ -37,7 +37,7 @@ void write_hello(struct probe *p)
 	read_boot_id(boot_id, sizeof(boot_id));
 	json_begin(j, "hello", now_ns());
 	json_u64(j, "protocol", PROTOCOL);
-	json_str(j, "probe", "ebpf");
+	json_str(j, "probe", p->inherits ? "bcc" : "ebpf");
 	json_str(j, "version", PROBE_VERSION);
 	json_str(j, "boot_id", boot_id);
 	json_u64(j, "ncpu", p->ncpu);

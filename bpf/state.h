@@ -11,9 +11,11 @@
 #include "kernel_features.h"
 #include "json.h"
 #include "record.h"
+#include "stream.h"
 #include "symbols.h"
 
 #define PARTITIONS_MAX 32
+#define INHERITED_PROGRAMS 9
 #define ENDIO_MODULES 4
 
 /* A cache or backing device; volumes can share a cache device. */
@@ -85,7 +87,16 @@ struct warning {
 	uint64_t reported_ns;
 };
 
+/* Descriptors of a program that was loaded before and of its link. */
+struct inherited_program {
+	int fd;
+	int link; /* -1: not attached */
+};
+
 struct probe {
+	/* inherited.c: with --maps nothing is loaded. */
+	bool inherits;
+	struct inherited_program inherited[INHERITED_PROGRAMS];
 	/* programs.c */
 	struct block_bpf *block;
 	struct bpf_link *bio_complete;
@@ -99,6 +110,7 @@ struct probe {
 	struct eb_shared *shared;
 	struct eb_vol_cpu *vol_cpu;
 	struct eb_dev_cpu *dev_cpu;
+	struct stream_table (*streams)[EB_DIRS]; /* by volume */
 	/* endio.c: what was read of /proc/kallsyms, for which modules it is complete, and which
 	 * load of each module it belongs to.
 	 */

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "block_programs.h"
 #include "clock.h"
 #include "endio.h"
 #include "entries.h"
 #include "in_flight.h"
+#include "memory.h"
 #include "programs.h"
 #include "sysfs.h"
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void *map_memory(int fd, size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+int init_memory(struct probe *p, int edges_fd, ring_buffer_sample_fn on_push)
+{
+	if (!p->shared || !p->vol_cpu || !p->dev_cpu || !p->streams)
+		return -errno;
+	for (int i = 0; i < EB_ENDIOS; i++)
+		p->shared->endio[i] = EB_NO_ENDIO;
+	p->ring = ring_buffer__new(edges_fd, on_push, p, NULL);
+	return p->ring ? 0 : -errno;
+}
+
+void clear_streams(struct probe *p, uint32_t volume)
+{
+	memset(p->streams[volume], 0, sizeof(p->streams[volume]));
+}
