@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ebbgate.cli.context import Context, Document, print_json, with_context
-from ebbgate.errors import ConfigError
+from ebbgate.errors import ConfigError, EbbgateError
 from ebbgate.policy.defaults import STRATEGIES
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
-from ebbgate.policy.language.parse import parse
+from ebbgate.policy.language.parse import Parsed, parse
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import neighbours
 from ebbgate.text import clean_lines
@@ -30,24 +31,61 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
 
     Policies that FILE includes or uses are checked too; they may be shipped ones or other files in
     its folder. Changes nothing and needs no daemon.
+
+    With --json, for scripts: one document on the standard output, with all errors of all files.
+    `exit_code` is that of the command: 0 if `valid`, 78 for an error in a policy, 66 for a missing
+    file. `line` and `column` count from 1, and are null for a file that cannot be read.
+
+    \b
+      valid, exit_code
+      policies[]: file, name, why, volumes, kinds, strategies, rules, schedule
+      problems[]: file, line, column, key, message, next_step, text
     """
-    parsed = [parse(reader.read_policy(path), str(path)) for path in files]
+    parsed, unread = _parsed(files)
     documents = [each.document for each in parsed if each.document is not None]
     linked = link(documents, reader.shipped(), neighbours(files))
     problems = (*(problem for each in parsed for problem in each.problems), *linked.problems)
     good = [_document(each) for each in linked.documents]
+    error = next(iter(unread.values()), None) or _error(problems, len(files))
     if context.json:
-        print_json({"policies": good, "problems": [_problem(each) for each in problems]})
-    else:
+        unreadable = [_unreadable(str(path), each) for path, each in unread.items()]
+        print_json(
+            {
+                "valid": error is None,
+                "exit_code": 0 if error is None else error.exit_code,
+                "policies": good,
+                "problems": [*map(_problem, problems), *unreadable],
+            }
+        )
+    elif good or problems:
         # Not wrapped: editors expect `FILE:LINE:COLUMN:` at the start of a line.
         click.echo(clean_lines("\n".join([*map(_line, good), *map(str, problems)])))
-    if problems:
-        wrong = len({problem.file for problem in problems})
-        errors = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
-        raise ConfigError(
-            f"{errors} in {wrong} of {len(files)} policy files",
-            "policies/README.md lists every key; a running daemon keeps its last valid policies",
-        )
+    if error is not None:
+        raise error
+
+
+def _parsed(files: Iterable[Path]) -> tuple[list[Parsed], dict[Path, EbbgateError]]:
+    """Return the parsed files, and why the others cannot be read."""
+    parsed: list[Parsed] = []
+    unread: dict[Path, EbbgateError] = {}
+    for path in files:
+        try:
+            parsed.append(parse(reader.read_policy(path), str(path)))
+        except EbbgateError as error:
+            unread[path] = error
+    return parsed, unread
+
+
+def _error(problems: Collection[Diagnostic], count: int) -> ConfigError | None:
+    """Return the error for problems in some of `count` files; None without any."""
+    if not problems:
+        return None
+    wrong = len({problem.file for problem in problems})
+    errors = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
+    return ConfigError(
+        f"{errors} in {wrong} of {count} policy files",
+        "policies/README.md lists every key; a running daemon keeps its last valid policies",
+    )
 
 
 def _document(document: PolicyDocument) -> dict[str, Any]:
@@ -70,8 +108,21 @@ def _problem(problem: Diagnostic) -> dict[str, Any]:
         "line": problem.position.line,
         "column": problem.position.column,
         "key": problem.key,
+        "message": problem.what,
+        "next_step": _next_step(problem),
         "text": str(problem),
     }
+
+
+def _next_step(problem: Diagnostic) -> str:
+    meant = f"did you mean {problem.nearest}?" if problem.nearest else ""
+    return "; ".join(filter(None, (problem.expected, meant))) or "see ebbgate-policy(5)"
+
+
+def _unreadable(file: str, error: EbbgateError) -> dict[str, Any]:
+    nowhere = {"file": file, "line": None, "column": None, "key": ""}
+    message = error.message.removeprefix(f"{file}: ")
+    return {**nowhere, "message": message, "next_step": error.hint, "text": error.message}
 
 
 def _line(policy: Document) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.policy_texts import EXAMPLE, SHIPPED
 from tests.unit.conftest import Cli
 
@@ -73,3 +75,50 @@ def test_json_has_policies_and_problems(cli: Cli, tmp_path: Path) -> None:
     bad = keep(tmp_path, "q.yaml", "version: 1\nname: x\nwhy: \n")
     (problem,) = cli("check-policy", bad, "--json").document["problems"]
     assert (problem["line"], problem["column"], problem["key"]) == (3, 5, "why")
+
+
+# ---- for scripts --------------------------------------------------------------------------------
+PROBLEM = {"file", "line", "column", "key", "message", "next_step", "text"}
+POLICY = {"file", "name", "why", "volumes", "kinds", "strategies", "rules", "schedule"}
+
+
+def test_json_always_has_the_documented_keys(cli: Cli, tmp_path: Path) -> None:
+    good = keep(tmp_path, "p.yaml", EXAMPLE)
+    bad = keep(tmp_path, "q.yaml", "version: 1\nname: x\nstrategys: []\n")
+    for files in ((good,), (bad,), (good, bad, str(tmp_path / "none.yaml"))):
+        result = cli("check-policy", "--json", *files)
+        document = result.document
+        assert set(document) == {"valid", "exit_code", "policies", "problems"}
+        assert (document["exit_code"], document["valid"]) == (result.code, result.code == 0)
+        assert all(set(each) == POLICY for each in document["policies"])
+        assert all(set(each) == PROBLEM for each in document["problems"])
+        assert all(each["message"] and each["next_step"] for each in document["problems"])
+
+
+def test_json_has_the_message_and_the_next_step_apart(cli: Cli, tmp_path: Path) -> None:
+    bad = keep(tmp_path, "q.yaml", "version: 1\nname: x\nstrategys: []\n")
+    (problem,) = cli("check-policy", bad, "--json").document["problems"]
+    assert (problem["file"], problem["line"], problem["column"]) == (bad, 3, 1)
+    assert problem["message"].startswith("unknown key")
+    assert problem["next_step"].endswith("did you mean strategies?")
+    assert problem["text"].startswith(f"{bad}:3:1: strategys: {problem['message']}")
+
+
+def test_json_names_an_unreadable_file_and_still_checks_the_others(
+    cli: Cli, tmp_path: Path
+) -> None:
+    missing = str(tmp_path / "none.yaml")
+    bad = keep(tmp_path, "q.yaml", "version: 1\nname: X\n")
+    result = cli("check-policy", missing, bad, "--json")
+    assert result.code == 66
+    wrong, unread = result.document["problems"]
+    assert wrong["file"] == bad
+    assert (unread["file"], unread["line"], unread["column"]) == (missing, None, None)
+    assert (unread["message"], unread["next_step"]) == ("no such file", "check the path")
+
+
+@pytest.mark.parametrize("text", ["", "[", "version: 1\n", "\x00", "a: &b 1\nc: *b\n"])
+def test_every_problem_has_a_next_step(cli: Cli, tmp_path: Path, text: str) -> None:
+    document = cli("check-policy", keep(tmp_path, "p.yaml", text), "--json").document
+    assert document["problems"]
+    assert all(each["line"] >= 1 and each["next_step"] for each in document["problems"])
