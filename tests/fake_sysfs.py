@@ -94,6 +94,7 @@ class FakeSysfs:
         real = f"/sys/devices/pci0/{name}/block/{name}"
         self.write(f"{real}/dev", devno)
         self.write(f"{real}/size", str(size_bytes // SECTOR_BYTES))
+        self.write(f"{real}/stat", "0 0 0 0 0 0 2048 0 0 0 0")
         self.write(f"{real}/queue/rotational", "1" if rotational else "0")
         self.write(f"{real}/queue/scheduler", scheduler)
         self.write(f"{real}/queue/nr_requests", str(nr_requests))

@@ -12,6 +12,7 @@ from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Tick, Tracked
+from ebbgate.model.status import CacheWrites
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, build, on_tick, on_tracked, reset_counters, totals
@@ -35,6 +36,7 @@ class VolumeSignals:
     power: DiskPower = NOT_ASKED
     _frames: FrameState = field(default_factory=FrameState)
     _kernel_sleep: KernelSleep | None = None
+    _dirty_since_ns: int | None = None
 
     def on_record(self, record: Tick | Tracked) -> None:
         """Take a record of the probe."""
@@ -56,6 +58,10 @@ class VolumeSignals:
         """Return what is known at this look at sysfs."""
         foreign = frozenset(self.writer.manual | self.writer.pinned | self.writer.lacking)
         facts = DaemonFacts(foreign, self.writer.disk_users, self.power)
+        if seen.dirty_bytes == 0:
+            self._dirty_since_ns = None
+        elif self._dirty_since_ns is None and seen.dirty_bytes is not None:
+            self._dirty_since_ns = seen.at_ns
         return build(self._frames, seen, self.writer.volume.name, self.now_ns(), facts)
 
     def table_reloaded(self, seen: VolumeState) -> bool:
@@ -84,4 +90,18 @@ class VolumeSignals:
 
     def totals(self, changes: Changes, decisions: int, rollbacks: Mapping[str, int]) -> Totals:
         """Return what was counted since the daemon follows the volume."""
-        return Totals(self.since_unix_ns, totals(self._frames), changes, decisions, rollbacks)
+        since_ns = self._dirty_since_ns
+        return Totals(
+            self.since_unix_ns,
+            totals(self._frames),
+            changes,
+            decisions,
+            rollbacks,
+            None if since_ns is None else self.now_ns() - since_ns,
+            self._cache_writes(),
+        )
+
+    def _cache_writes(self) -> CacheWrites | None:
+        written = self.last_seen.cache_written_bytes if self.last_seen else None
+        caches = self.writer.volume.caches
+        return CacheWrites(caches[0].name, written) if caches and written is not None else None

@@ -128,10 +128,19 @@ class TimedFlowTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheWrites:
+    """What was written to the cache since boot. `device`: the cache, which volumes may share."""
+
+    device: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeTotals:
     """What was counted since the daemon follows the volume, which is since `since_unix_ns`.
 
     The first eight: by the probe, None before its first record. `paths`: by names like `read hit`.
+    `dirty_age_ns`: for how long there has been dirty data without a break; None without any.
     """
 
     arrivals: Mapping[str, FlowTotals] | None = None
@@ -146,6 +155,8 @@ class VolumeTotals:
     decisions: int | None = None
     rollbacks: Mapping[str, int] = field(default_factory=dict, metadata={"json_0_1": "guard_trips"})
     knob_changes: tuple[KnobChanges, ...] = ()
+    dirty_age_ns: int | None = None
+    cache_writes: CacheWrites | None = None
 
 
 @dataclass(frozen=True, slots=True)

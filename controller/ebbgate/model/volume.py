@@ -126,6 +126,7 @@ class VolumeState:
       cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous writes).
     - `knobs`: raw values by kernel name, sizes in the kernel's unit.
     - `dm`: the whole status line of a dm volume.
+    - `cache_written_bytes`: written to the devices of the cache since boot, by whomever.
     """
 
     at_ns: int
@@ -136,9 +137,12 @@ class VolumeState:
     in_use_ratio: float | None
     knobs: Mapping[str, str]
     dm: CacheStatus | WritecacheStatus | None = None
+    cache_written_bytes: int | None = None
 
 
 STATE_LEVELS: Final = tuple(
-    each.name for each in fields(VolumeState) if each.name not in ("at_ns", "knobs", "dm")
+    each.name
+    for each in fields(VolumeState)
+    if each.name not in ("at_ns", "knobs", "dm", "cache_written_bytes")
 )
 """The fields of one value each, which recordings and `ebbgate status` have."""

@@ -9,12 +9,13 @@ The files that walk the btree or sort buckets (`bset_tree_stats`, `priority_stat
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from ebbgate import units
 from ebbgate.errors import Unavailable
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.catalog import THRESHOLD, knob_row
 from ebbgate.knobs.knob import KnobPlace, ValueForm, parse_value
 from ebbgate.knobs.places import dm_reference, knob_path, knobs_of, place_folder
@@ -23,6 +24,8 @@ from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
 
 SUSPENDED: Final = "suspended"
+_SECTORS_WRITTEN: Final = 6
+"""A column of Documentation/block/stat.rst."""
 
 
 def read_state(
@@ -39,8 +42,21 @@ def read_state(
     that ticks fast leaves `previous` out now and then. A dm volume is always read whole.
     """
     if volume.kind is Kind.BCACHE:
-        return _read_bcache(sysfs, volume, now_ns, previous, fresh)
-    return _read_dm(sysfs, volume, now_ns)
+        found = _read_bcache(sysfs, volume, now_ns, previous, fresh)
+    else:
+        found = _read_dm(sysfs, volume, now_ns)
+    written = previous.cache_written_bytes if previous else cache_written_bytes(sysfs, volume)
+    return replace(found, cache_written_bytes=written)
+
+
+def cache_written_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
+    """Return what was written to the devices of the cache since boot, as the kernel counts it."""
+    devices = [*volume.caches, *([volume.metadata] if volume.metadata else [])]
+    texts = [sysfs.read_text(CLASS_BLOCK / device.name / "stat") or "" for device in devices]
+    counts = [text.split()[_SECTORS_WRITTEN : _SECTORS_WRITTEN + 1] for text in texts]
+    if not devices or not all(count and count[0].isdigit() for count in counts):
+        return None
+    return units.sectors_to_bytes(sum(int(count[0]) for count in counts))
 
 
 # ---- bcache -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Direction, Tick, TimedFlow
-from ebbgate.model.status import FlowTotals, KnobChanges, TimedFlowTotals, VolumeTotals
+from ebbgate.model.status import CacheWrites, FlowTotals, KnobChanges, TimedFlowTotals, VolumeTotals
 from ebbgate.signals.histogram import add, coarse_latency, latency_sum_ns
 
 _T = TypeVar("_T")
@@ -50,6 +50,7 @@ class Totals:
     - `counts`: of the probe; None before its first record.
     - `changes`: writes that changed a knob, by knob and actor.
     - `rollbacks`: how often the rollback guard rolled each setting back.
+    - `dirty_age_ns`, `cache_writes`: as in `VolumeTotals`.
     """
 
     since_unix_ns: int = 0
@@ -57,6 +58,8 @@ class Totals:
     changes: Changes = field(default_factory=dict)
     decisions: int = 0
     rollbacks: Mapping[str, int] = field(default_factory=dict)
+    dirty_age_ns: int | None = None
+    cache_writes: CacheWrites | None = None
 
 
 def tick_counts(tick: Tick) -> Counts:
@@ -154,6 +157,8 @@ def volume_totals(totals: Totals) -> VolumeTotals:
         decisions=totals.decisions,
         rollbacks=totals.rollbacks,
         knob_changes=tuple(KnobChanges(*pair, n) for pair, n in sorted(totals.changes.items())),
+        dirty_age_ns=totals.dirty_age_ns,
+        cache_writes=totals.cache_writes,
     )
     counts = totals.counts
     if counts is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ebbgate.units import format_bytes
+from ebbgate.units import MIB, NS_PER_S, format_bytes
 from tests.volume_loop_fixture import LoopHarness
 
 
@@ -32,3 +32,30 @@ def test_a_disturbance_that_is_not_known_yet_is_no_warning(enforced: LoopHarness
     document = enforced.kept.document
     assert document["disturbance_ns"] is None
     assert "disturbance" not in document["missing"]
+
+
+def test_dirty_data_has_an_age_until_the_volume_is_clean(enforced: LoopHarness) -> None:
+    def age_s(dirty_bytes: int | None) -> float | None:
+        enforced.now_ms += 10_000
+        enforced.tick(dirty_bytes=dirty_bytes)
+        found = enforced.kept.document["totals"]["dirty_age_ns"]
+        return None if found is None else found / NS_PER_S
+
+    assert age_s(0) is None
+    assert age_s(MIB) == 0
+    assert age_s(2 * MIB) == 10.25
+    assert age_s(None) == 20.5
+    assert age_s(0) is None
+
+
+def test_writes_to_the_cache_name_its_device(enforced: LoopHarness) -> None:
+    enforced.now_ms += 1000
+    enforced.tick()
+    assert enforced.kept.document["totals"]["cache_writes"] is None
+    enforced.now_ms += 1000
+    enforced.tick(cache_written_bytes=MIB)
+    (cache,) = enforced.volume.caches
+    enforced.now_ms += 1000
+    enforced.tick(cache_written_bytes=MIB)
+    expected = {"device": cache.name, "bytes": MIB}
+    assert enforced.kept.document["totals"]["cache_writes"] == expected

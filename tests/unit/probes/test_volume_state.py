@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from ebbgate.knobs.places import knobs_of
 from ebbgate.probes.volume_state import read_state
 from ebbgate.units import GIB, MIB
-from tests.builders import volume
+from tests.builders import device, volume
 from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache
 
 OWN = "/sys/block/bcache0/bcache"
@@ -90,3 +91,20 @@ def test_a_quick_read_reads_only_what_the_load_moves(fake: FakeSysfs) -> None:
     assert (quick.dirty_bytes, quick.knobs["writeback_rate"]) == (100 * MIB, "2048")
     assert quick.knobs["writeback_percent"] == "10"
     assert read_state(fake.sysfs, volume(), now_ns=2).knobs["writeback_percent"] == "40"
+
+
+# ---- written to the cache -----------------------------------------------------------------------
+def test_writes_to_the_cache_are_summed_over_its_devices(fake: FakeSysfs) -> None:
+    (cache,) = volume().caches
+    fake.write(f"/sys/class/block/{cache.name}/stat", "1 2 3 4 5 6 2048 8 9 10 11")
+    assert read_state(fake.sysfs, volume(), 0).cache_written_bytes == MIB
+    fake.write("/sys/class/block/md0/stat", "1 2 3 4 5 6 2048 8 9 10 11")
+    both = replace(volume(), metadata=device("md0"))
+    assert read_state(fake.sysfs, both, 0).cache_written_bytes == 2 * MIB
+
+
+@pytest.mark.parametrize("text", ["", "1 2 3", "1 2 3 4 5 6 many"])
+def test_odd_statistics_of_the_cache_device_are_unknown(fake: FakeSysfs, text: str) -> None:
+    (cache,) = volume().caches
+    fake.write(f"/sys/class/block/{cache.name}/stat", text)
+    assert read_state(fake.sysfs, volume(), 0).cache_written_bytes is None

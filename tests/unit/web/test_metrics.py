@@ -17,14 +17,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ebbgate import __version__
-from ebbgate.model.status import DaemonStatus, VolumeStatus
+from ebbgate.knobs.places import knobs_of
+from ebbgate.model.status import CacheWrites, DaemonStatus, VolumeStatus
 from ebbgate.model.status_json import status_from_json, status_to_json
 from ebbgate.signals.totals import Totals, tick_counts, volume_totals
 from ebbgate.store.queries import Statuses, TimedStatus
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.families import FAMILIES
 from ebbgate.web.metrics.page import SERIES_STALE_NS, HistoryFiles, render
-from tests.builders import live_document, live_status, tick
+from tests.builders import live_document, live_status, tick, volume
+from tests.house_rules import REPO
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
@@ -59,7 +61,9 @@ def busy_totals(**parts: Any) -> dict[str, Any]:
         lost={"ring": 0, "streams": 7},
     )
     changes = {("writeback_rate", "idle_destage"): 12, ("writeback_percent", "manual"): 1}
-    totals = Totals(NOW_NS, tick_counts(seen), changes, 9, {"gate": 0, "streams": 2})
+    rollbacks = {"gate": 0, "streams": 2}
+    writes = CacheWrites("nvme0n1p1", 1 << 40)
+    totals = Totals(NOW_NS, tick_counts(seen), changes, 9, rollbacks, 90 * NS_PER_S, writes)
     return totals_document(totals) | parts
 
 
@@ -345,15 +349,45 @@ def test_gaps_have_their_exact_sum() -> None:
 
 
 # ---- how many -----------------------------------------------------------------------------------
-def test_a_volume_has_a_bounded_number_of_series() -> None:
+HOST_SERIES = 13
+"""Of the daemon, its probe, its history and its policies."""
+VOLUME_SERIES = 320
+"""Of a bcache volume on one disk that has seen everything, without `ebbgate_knob_changes_total`,
+which has one for each knob and actor: a few, and at most 257. packaging/README.md has the sums."""
+
+
+def full_volume() -> VolumeStatus:
+    """A bcache volume whose every figure is known."""
     flow = {"ios": 1, "bytes": 1, "lat": [1] * 108}
     seen = tick(
         path={
             "read": dict.fromkeys(("hit", "miss", "bypass"), flow),
             "write": dict.fromkeys(("writeback", "writethrough", "bypass"), flow),
         },
+        bypass={why: {"ios": 1, "bytes": 1} for why in ("sequential", "congested", "other")},
         runs=dict.fromkeys(("read", "write"), [1] * 32),
         gaps=[1] * 32,
+        gaps_ns=[1] * 32,
+        destage={"done_ios": 1, "done_bytes": 1},
+        lost=dict.fromkeys(("ring", "unmatched", "streams", "table"), 1),
     )
-    one = len(samples(page(totals=totals_document(Totals(1, tick_counts(seen))))))
-    assert one < 330
+    writes = CacheWrites("nvme0n1p1", 1)
+    totals = Totals(1, tick_counts(seen), {}, 1, {"gate": 0, "streams": 0}, 1, writes)
+    knobs = {knob.name: {"value": "1", "owner": "kernel"} for knob in knobs_of(volume())}
+    levels = dict.fromkeys(("time_to_full_s", "time_to_clean_s", "disturbance_ns"), 1)
+    known = {"state": "dirty", "room_bytes": 0, "backing_depth_ios": 3, "in_use_ratio": 0.1}
+    return live_status(**levels, **known, knobs=knobs, totals=totals_document(totals))
+
+
+@pytest.mark.parametrize("volumes", [0, 1, 4, 64])
+def test_the_series_of_a_host_are_those_of_its_volumes_and_a_few(volumes: int) -> None:
+    status = full_volume()
+    live = {f"bcache{number}": TimedStatus(NOW_NS, status) for number in range(volumes)}
+    statuses = Statuses(daemon_status(DAEMON), live)
+    text = render(statuses, NOW_NS, True, True, HistoryFiles(1, 1, 1))
+    assert len(samples(text)) == HOST_SERIES + volumes * VOLUME_SERIES
+
+
+def test_the_documentation_has_the_number_of_series() -> None:
+    text = (REPO / "packaging" / "README.md").read_text()
+    assert f"A host has {HOST_SERIES} series, and at most {VOLUME_SERIES} for each volume" in text

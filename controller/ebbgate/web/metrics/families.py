@@ -98,6 +98,8 @@ FAMILIES: Final = (
            " last gap in which data was written back.", "seconds"),
     Family("ebbgate_dirty_data_bytes", GAUGE, "Data in the cache that is newer than the backing"
            " device.", "bytes"),
+    Family("ebbgate_dirty_age_seconds", GAUGE, "How long there has been dirty data without a break,"
+           " at most since the daemon follows the volume; missing while there is none.", "seconds"),
     Family("ebbgate_dirty_room_bytes", GAUGE, "Dirty data that still fits until the kernel stops"
            " caching writes.", "bytes"),
     Family("ebbgate_cache_size_bytes", GAUGE, "Size of the cache.", "bytes"),
@@ -107,6 +109,9 @@ FAMILIES: Final = (
     Family("ebbgate_time_to_clean_seconds", GAUGE, "Time until no dirty data is left, at this rate;"
            " missing while it does not shrink.", "seconds"),
     Family("ebbgate_destage_bytes", COUNTER, "Dirty data that reached the backing device.",
+           "bytes"),
+    Family("ebbgate_cache_written_bytes", COUNTER, "Written to the cache device since boot: data of"
+           " users, copies from the backing device, metadata. Volumes may share a device.",
            "bytes"),
     Family("ebbgate_backing_queue_requests", GAUGE, "Requests in flight at the backing device."),
     Family("ebbgate_knob_value", GAUGE, "Value of a kernel setting, in the base unit that the"

@@ -125,6 +125,11 @@ def _add_own(page: Page, volume: Labels, totals: VolumeTotals) -> None:
         labels = {**volume, "knob": each.knob, "actor": each.actor}
         page.add("ebbgate_knob_changes", labels, each.count)
     page.add("ebbgate_decisions", volume, totals.decisions)
+    page.add_ns("ebbgate_dirty_age_seconds", volume, totals.dirty_age_ns)
+    if totals.cache_writes is not None:
+        writes = totals.cache_writes
+        labels = {**volume, "device": writes.device}
+        page.add("ebbgate_cache_written_bytes", labels, writes.bytes)
     for setting, rollbacks in sorted(totals.rollbacks.items()):
         page.add("ebbgate_rollbacks", {**volume, "setting": setting}, rollbacks)
     page.add_ns("ebbgate_counting_since_timestamp_seconds", volume, totals.since_unix_ns)
