@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The Grafana dashboard as a list of queries. Pure, but for reading the file."""
+"""The Grafana dashboards as lists of queries. Pure, but for reading the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.prometheus.stack import DASHBOARD
+from tests.prometheus.stack import DASHBOARDS
 
 VARIABLES: Final[Mapping[str, str]] = {
     "$job": ".*",
@@ -25,23 +25,33 @@ VARIABLES: Final[Mapping[str, str]] = {
 class Query:
     """One query of a panel, with the variables put in."""
 
+    board: str
     panel: str
     ref: str
     expression: str
     instant: bool
 
+    def __str__(self) -> str:
+        return f"{self.board}: {self.panel} {self.ref}"
 
-def panels() -> list[dict[str, Any]]:
+
+def document(board: str) -> dict[str, Any]:
+    """Return a dashboard by its name."""
+    found: dict[str, Any] = json.loads(DASHBOARDS[board].read_text())
+    return found
+
+
+def panels(board: str) -> list[dict[str, Any]]:
     """All but the rows that only group others."""
-    document = json.loads(DASHBOARD.read_text())
-    return [panel for panel in document["panels"] if panel["type"] != "row"]
+    return [panel for panel in document(board)["panels"] if panel["type"] != "row"]
 
 
 def queries() -> list[Query]:
-    """Of all panels."""
+    """Of all panels of all dashboards."""
     return [
-        Query(panel["title"], target["refId"], put_in(target["expr"]), target["instant"])
-        for panel in panels()
+        Query(board, panel["title"], target["refId"], put_in(target["expr"]), target["instant"])
+        for board in DASHBOARDS
+        for panel in panels(board)
         for target in panel["targets"]
     ]
 

@@ -22,7 +22,11 @@ from tests.prometheus import program
 
 PACKAGING = REPO / "packaging"
 RULES = PACKAGING / "prometheus/ebbgate.rules.yml"
-DASHBOARD = PACKAGING / "grafana/ebbgate.json"
+FLEET_RULES = PACKAGING / "prometheus/ebbgate-fleet.rules.yml"
+DASHBOARDS = {
+    "machine": PACKAGING / "grafana/ebbgate.json",
+    "fleet": PACKAGING / "grafana/ebbgate-fleet.json",
+}
 
 
 @dataclass(slots=True)
@@ -81,7 +85,7 @@ def scrape_config(target: str) -> str:
     """As packaging/README.md has it, but faster."""
     return f"""
 global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
-rule_files: ["{RULES}"]
+rule_files: ["{RULES}", "{FLEET_RULES}"]
 scrape_configs:
   - job_name: ebbgate
     static_configs: [{{targets: ["{target}"]}}]

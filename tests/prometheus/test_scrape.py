@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import subprocess
@@ -17,10 +16,16 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from ebbgate.web.metrics.families import FAMILIES
 from tests.programs import until
 from tests.prometheus import program
-from tests.prometheus.dashboard import Query, put_in, queries
-from tests.prometheus.stack import DASHBOARD, RULES, Stack
+from tests.prometheus.dashboard import Query, document, put_in, queries
+from tests.prometheus.stack import DASHBOARDS, FLEET_RULES, RULES, Stack
 
 MAY_BE_EMPTY: Final = {
+    ("Time to full", "A"),
+    ("Machines", "F"),
+    ("Volumes", "B"),
+    # Nothing fires within this time.
+    ("Firing alerts", "A"),
+    ("Alerts now", "A"),
     # Only while the dirty data grows, or shrinks.
     ("Time to full and to clean", "A"),
     ("Time to full and to clean", "B"),
@@ -78,10 +83,11 @@ def test_prometheus_has_type_and_help_of_each_metric(seen: Stack) -> None:
             assert found[0][0]["help"]
 
 
-def test_every_alert_is_loaded_and_can_be_judged(seen: Stack) -> None:
+def test_every_rule_is_loaded_and_can_be_evaluated(seen: Stack) -> None:
     wanted = {
-        rule["alert"]
-        for group in yaml.safe_load(RULES.read_text())["groups"]
+        rule.get("alert") or rule["record"]
+        for file in (RULES, FLEET_RULES)
+        for group in yaml.safe_load(file.read_text())["groups"]
         for rule in group["rules"]
     }
 
@@ -99,8 +105,8 @@ def test_no_alert_on_ebbgate_itself_fires_on_a_healthy_machine(seen: Stack) -> N
     assert not firing & {"EbbgateDown", "EbbgateVolumeSilent", "EbbgateProbeNotRunning"}
 
 
-@pytest.mark.parametrize("query", queries(), ids=lambda query: f"{query.panel} {query.ref}")
-def test_every_query_of_the_dashboard_has_data(seen: Stack, query: Query) -> None:
+@pytest.mark.parametrize("query", queries(), ids=str)
+def test_every_query_of_the_dashboards_has_data(seen: Stack, query: Query) -> None:
     if query.instant:
         series = [[value] for _, value in seen.query(query.expression)]
     else:
@@ -109,14 +115,15 @@ def test_every_query_of_the_dashboard_has_data(seen: Stack, query: Query) -> Non
     assert known or (query.panel, query.ref) in MAY_BE_EMPTY
 
 
-def test_the_dashboards_variables_and_notes_are_answered(seen: Stack) -> None:
-    document = json.loads(DASHBOARD.read_text())
-    for variable in document["templating"]["list"][1:]:
+@pytest.mark.parametrize("board", DASHBOARDS)
+def test_the_dashboards_variables_and_notes_are_answered(seen: Stack, board: str) -> None:
+    found = document(board)
+    for variable in found["templating"]["list"][1:]:
         text = put_in(variable["definition"]).removeprefix("label_values(").removesuffix(")")
         metric, _, label = text.rpartition(", ")
         values = seen.ask(f"label/{label}/values", **{"match[]": metric})
         assert len(values) == 1, variable["name"]
-    (note,) = document["annotations"]["list"]
+    (note,) = found["annotations"]["list"]
     seen.query(put_in(note["expr"]))
 
 
