@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lockdown.h"
+
 #define BCACHE_BTF "/sys/kernel/btf/bcache"
 
 /* Number of arguments of a tracepoint (without the hidden first); -1: no such tracepoint. */
@@ -121,6 +123,19 @@ static void check_tracepoint(char value[SIGNAL_BYTES], const struct btf *btf, co
 			 name);
 }
 
+/* What no signal can do without; BPF programs may not read a kernel of this level. */
+static const char *check_kernel(const struct btf *btf)
+{
+	char level[LOCKDOWN_BYTES];
+
+	if (!btf)
+		return "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)";
+	if (read_lockdown(level) && !strcmp(level, "confidentiality"))
+		return "missing: the kernel is locked down (lockdown=confidentiality), so BPF "
+		       "programs may not read its memory";
+	return "ok";
+}
+
 static void set_all(struct features *f, const char *text)
 {
 	set(f->volume, text);
@@ -149,9 +164,11 @@ void find_features(struct features *f)
 	struct btf *btf = btf__load_vmlinux_btf();
 
 	f->btf = btf;
-	set_all(f, btf ? "ok" : "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)");
-	if (!btf)
+	set_all(f, check_kernel(btf));
+	if (strcmp(f->volume, "ok")) {
+		btf__free(btf);
 		return;
+	}
 	check_tracepoint(f->volume, btf, "block_bio_queue", 1);
 	check_tracepoint(f->device, btf, "block_rq_complete", 3);
 	check_tracepoint(f->device, btf, "block_bio_complete", 2);

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "inherited.h"
 #include "kernel_features.h"
+#include "lockdown.h"
 #include "loop.h"
 #include "options.h"
 #include "programs.h"
@@ -42,6 +43,17 @@ static int count_cpus(struct probe *p)
 	}
 	p->ncpu = n;
 	return EXIT_OK;
+}
+
+static int refused(int err)
+{
+	char level[LOCKDOWN_BYTES];
+	bool locked = read_lockdown(level);
+
+	fprintf(stderr, "ebbgate-probe: cannot load or attach the programs: %s%s%s%s\n",
+		strerror(-err), locked ? "; the kernel is locked down (lockdown=" : "",
+		locked ? level : "", locked ? ")" : "");
+	return EXIT_INTERNAL;
 }
 
 /* On a kernel without BTF the bcc probe takes the place of this process, if it is installed. */
@@ -81,11 +93,8 @@ static int start(struct probe *p, const struct options *options)
 	    (!inherit_maps(p, options->maps, on_push) || !inherit_programs(p, options->programs)))
 		return EXIT_USAGE;
 	err = load_programs(p, on_push);
-	if (err) {
-		fprintf(stderr, "ebbgate-probe: cannot load or attach the programs: %s\n",
-			strerror(-err));
-		return EXIT_INTERNAL;
-	}
+	if (err)
+		return refused(err);
 	if (drop_capabilities(loads_more_programs(p))) {
 		fprintf(stderr, "ebbgate-probe: cannot drop capabilities\n");
 		return EXIT_INTERNAL;

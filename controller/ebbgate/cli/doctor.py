@@ -52,6 +52,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
         "kernel": {
             "release": os.uname().release,
             "btf": context.sysfs.exists("/sys/kernel/btf/vmlinux"),
+            "lockdown": report.lockdown(context.sysfs),
         },
         "root": context.euid() == 0,
         "probe": asdict(probe),

@@ -52,6 +52,8 @@ def _probe(page: Page, document: Document) -> None:
         page.line(
             "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)", "red", indent=2
         )
+    if kernel["lockdown"] and "locked down" not in probe["text"]:
+        page.line(f"this kernel is locked down (lockdown={kernel['lockdown']})", indent=2)
     rows: list[tuple[Cell, ...]] = [
         (name, ("ok", "green")) if word == "ok" else (name, (word, "yellow"))
         for name, word in probe["signals"].items()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -15,6 +16,12 @@ from ebbgate.model.status import KnobStatus, VolumeStatus
 from ebbgate.model.volume import DiskUsers, Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk
 from ebbgate.probes.disk_users import DeviceUsers, disk_users
+
+
+def lockdown(sysfs: Sysfs) -> str | None:
+    """Return the level to which the kernel is locked down; None if it is not."""
+    found = re.search(r"\[(\w+)\]", sysfs.read_text("/sys/kernel/security/lockdown") or "")
+    return None if found is None or found[1] == "none" else found[1]
 
 
 def facts(

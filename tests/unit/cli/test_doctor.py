@@ -168,6 +168,15 @@ def test_missing_btf_and_missing_probe_are_reported(
     assert "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)" in out
 
 
+def test_a_locked_down_kernel_is_reported_in_one_line(cli: Cli) -> None:
+    assert cli("doctor", "--json").document["kernel"]["lockdown"] is None
+    cli.fake.write("/sys/kernel/security/lockdown", "[none] integrity confidentiality")
+    assert cli("doctor", "--json").document["kernel"]["lockdown"] is None
+    cli.fake.write("/sys/kernel/security/lockdown", "none [integrity] confidentiality")
+    assert cli("doctor", "--json").document["kernel"]["lockdown"] == "integrity"
+    assert "  this kernel is locked down (lockdown=integrity)\n" in cli("doctor").out
+
+
 def test_it_fits_80_columns(cli: Cli) -> None:
     lines = cli("doctor", "--knobs").out.splitlines()
     copied = ("      echo ", "      sudo ", "      ACTION")

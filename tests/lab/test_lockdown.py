@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The probe in a locked-down kernel. I/O: a guest of its own, since a level stays until a reboot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.conftest import without_lab
+from tests.lab.errors import NoLab
+from tests.lab.guest import CHECKOUT, Guest
+from tests.lab.session import Completed, Session
+
+PROBE = CHECKOUT / "build" / "ebbgate-probe"
+LEVEL = "/sys/kernel/security/lockdown"
+
+
+@pytest.fixture
+def machine() -> Iterator[Session]:
+    """A guest in which the level can be raised."""
+    try:
+        with Guest(()) as session:
+            session.run("mount -t securityfs securityfs /sys/kernel/security")
+            yield session
+    except NoLab as reason:
+        without_lab(reason)
+
+
+def doctor(machine: Session) -> Completed:
+    options = f"PYTHONPATH={CHECKOUT}/controller EBBGATE_PROBE={PROBE}"
+    return machine.run(f"{options} /usr/bin/python3 -m ebbgate doctor", timeout_s=120)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_the_probe_runs_with_integrity_and_refuses_confidentiality_in_one_line(
+    machine: Session,
+) -> None:
+    machine.write(LEVEL, "integrity")
+    checked = machine.run([PROBE, "--check"], timeout_s=60).check()
+    assert json.loads(checked.stdout)["signals"]["volume"] == "ok"
+    assert "this kernel is locked down (lockdown=integrity)" in doctor(machine).stdout
+    machine.write(LEVEL, "confidentiality")
+    checked = machine.run([PROBE, "--check"], timeout_s=60)
+    wanted = "the kernel is locked down (lockdown=confidentiality), so BPF programs may not read"
+    assert checked.rc == 69
+    (line,) = checked.stderr.splitlines()
+    assert wanted in line
+    assert doctor(machine).stdout.count("locked down") == 1
