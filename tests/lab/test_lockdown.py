@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The probe in a locked-down kernel. I/O: a guest of its own, since a level stays until a reboot."""
+"""The probe in a locked-down kernel. I/O: a guest of its own: a level stays until a reboot."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.policy.language.diagnostic import Diagnostics, nearest, new_name, quoted
+from ebbgate.policy.language.diagnostic import Diagnostics, known_words, nearest, new_name, quoted
 from ebbgate.policy.language.value_schemas import (
     Schema,
     figure_pattern,
@@ -94,8 +94,8 @@ def _check(name: Scalar, value: Node, key: str, diagnostics: Diagnostics) -> Che
         elif renamed := new_name(name.text, SIGNALS):
             what, listed, near = renamed, "rename it", ""
         else:
-            what, listed = "unknown signal", f"known signals: {', '.join(SIGNALS)}"
-            near = nearest(name.text, (*SIGNALS, "any", "all"))
+            what, near = "unknown signal", nearest(name.text, (*SIGNALS, "any", "all"))
+            listed = known_words("signals", SIGNALS, near)
         diagnostics.add(name.position, key, what, listed, near)
         return None
     if signal.unit is None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from ebbgate import __version__
+
 PROBLEMS_MAX: Final = 50
 """Of one file; the others are only counted."""
 _QUOTED_MAX: Final = 40
@@ -69,6 +71,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that was probably meant; empty if none is similar."""
     close = difflib.get_close_matches(word.lower(), list(known), n=1)
     return close[0] if close else ""
+
+
+def known_words(what: str, known: Iterable[str], near: str) -> str:
+    """List the known words, with the version where an unknown one is no misspelling of them.
+
+    The file may have been written for a newer version.
+    """
+    where = "" if near else f" in ebbgate {__version__}"
+    return f"known {what}{where}: {', '.join(known)}"
 
 
 def new_name(word: str, known: Iterable[str]) -> str:

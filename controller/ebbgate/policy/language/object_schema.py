@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from ebbgate.policy.language.diagnostic import Diagnostics, nearest, new_name
+from ebbgate.policy.language.diagnostic import Diagnostics, known_words, nearest, new_name
 from ebbgate.policy.language.value_schemas import Schema, ValueSchema, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
 
@@ -89,13 +89,13 @@ class ObjectSchema(Generic[Values]):
 
     def _unknown(self, name: Scalar, key: str, diagnostics: Diagnostics) -> None:
         names = [field.name for field in self.fields]
-        what = f"unknown key in {self.what}"
-        listed = f"known keys: {', '.join(names)}"
+        what, near = f"unknown key in {self.what}", nearest(name.text, names)
         where = under(key, name.text if name.text.isprintable() else ascii(name.text))
         if renamed := new_name(name.text, names):
             diagnostics.add(name.position, where[:100], renamed, "rename it")
         else:
-            diagnostics.add(name.position, where[:100], what, listed, nearest(name.text, names))
+            listed = known_words("keys", names, near)
+            diagnostics.add(name.position, where[:100], what, listed, near)
 
     def _missing(self, node: Mapping, key: str, diagnostics: Diagnostics) -> None:
         there = {name.text for name, _ in node.entries}

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from ebbgate import __version__
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.diagnostic import Diagnostic, Diagnostics, Position
 from ebbgate.policy.language.document import DAYS, Entry, Match, PolicyDocument, RuleText
 from ebbgate.policy.language.grammar import (
     POLICY,
+    VERSION,
     EntryValues,
     MatchValues,
     PolicyValues,
     RuleValues,
 )
-from ebbgate.policy.language.yaml_events import Mapping, Node, read_nodes
+from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, read_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +33,25 @@ def parse(source: str | bytes, file: str) -> Parsed:
     """Read one file; `file` is its name in diagnostics. Never raises."""
     diagnostics = Diagnostics(file)
     node = read_nodes(source, diagnostics)
-    values = None if node is None else POLICY.read(node, "", diagnostics)
+    newer = node is not None and _is_newer(node, diagnostics)
+    values = None if node is None or newer else POLICY.read(node, "", diagnostics)
     if diagnostics.problems or node is None or values is None:
         return Parsed(None, tuple(sorted(diagnostics.problems, key=lambda each: each.position)))
     return Parsed(_document(values, file, _position_of(node, "name")))
+
+
+def _is_newer(node: Node, diagnostics: Diagnostics) -> bool:
+    """Refuse a file for a later version of the language: its other errors would mislead."""
+    entries = node.entries if isinstance(node, Mapping) else ()
+    given = next((value for name, value in entries if name.text == "version"), None)
+    if not isinstance(given, Scalar) or not re.fullmatch("[0-9]{1,9}", given.text):
+        return False
+    if int(given.text) <= VERSION:
+        return False
+    what = f"ebbgate {__version__} knows version {VERSION} of the policy language only"
+    hint = f"install an ebbgate that knows version {int(given.text)}, or rewrite the file"
+    diagnostics.add(given.position, "version", what, hint)
+    return True
 
 
 def _document(values: PolicyValues, file: str, name_position: Position) -> PolicyDocument:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.policy.language.diagnostic import Diagnostics, nearest, quoted
+from ebbgate.policy.language.diagnostic import Diagnostics, known_words, nearest, quoted
 from ebbgate.policy.language.document import StrategyUse
 from ebbgate.policy.language.params import STRATEGY_PARAMS
 from ebbgate.policy.language.value_schemas import Schema, one_key_schema, scalar
@@ -48,9 +48,9 @@ class StrategySchema:
     def _known(self, name: str, node: Node, key: str, diagnostics: Diagnostics) -> bool:
         if name in STRATEGY_PARAMS:
             return True
-        what = f"unknown strategy: {quoted(name)}"
-        wanted = f"known strategies: {', '.join(STRATEGY_PARAMS)}"
-        diagnostics.add(node.position, key, what, wanted, nearest(name, STRATEGY_PARAMS))
+        what, near = f"unknown strategy: {quoted(name)}", nearest(name, STRATEGY_PARAMS)
+        wanted = known_words("strategies", STRATEGY_PARAMS, near)
+        diagnostics.add(node.position, key, what, wanted, near)
         return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from ebbgate import __version__
 from ebbgate.policy.language.diagnostic import PROBLEMS_MAX, RENAMED
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
@@ -86,7 +87,7 @@ def test_conditions_are_an_or_of_ands(when: str, groups: list[list[tuple[str, st
         ("[]", "1:1: not a policy; write a mapping with the keys version, name, why, match"),
         ("name: x\n", "1:1: version: the key is missing; add for example `version: 1`"),
         ("version: 1\n", "1:1: name: the key is missing; add for example `name: nas-evening`"),
-        ("version: 2\nname: x\n", "1:10: version: unknown value '2'; write 1"),
+        ("version: 0\nname: x\n", "1:10: version: unknown value '0'; write 1"),
         ('version: "1"\nname: x\n', "1:10: version: unknown value '1'; write 1"),
         (f"{HEAD}---\nname: y\n", "3:1: a second document; write one policy per file"),
         (f"{HEAD}name: y\n", "3:1: name: duplicate key, first in line 2"),
@@ -105,6 +106,24 @@ def test_conditions_are_an_or_of_ands(when: str, groups: list[list[tuple[str, st
 )
 def test_text_that_is_not_a_policy_is_refused(source: str | bytes, message: str) -> None:
     assert problems(source)[0].startswith(message)
+
+
+def test_a_policy_of_a_newer_version_has_one_error_that_names_both_versions() -> None:
+    (found,) = problems("version: 2\nname: x\nforesight: 5min\nrules: []\n")
+    assert found == (
+        f"1:10: version: ebbgate {__version__} knows version 1 of the policy language only;"
+        " install an ebbgate that knows version 2, or rewrite the file"
+    )
+
+
+def test_a_key_of_a_newer_version_is_named_with_the_version_that_does_not_know_it() -> None:
+    (found,) = problems(f"{HEAD}foresight: 5min")
+    assert found.startswith("3:1: foresight: unknown key in a policy; known keys in ebbgate ")
+    assert f" {__version__}: version, name, " in found
+    (signal,) = problems(
+        f"{HEAD}rules: [{{name: a, why: b, when: {{sunshine: '> 1'}}, set: {{hold: true}}}}]"
+    )[:1]
+    assert f"unknown signal; known signals in ebbgate {__version__}: " in signal
 
 
 @pytest.mark.parametrize(
