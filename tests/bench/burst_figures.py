@@ -10,15 +10,15 @@ from typing import Any
 from tests.bench.report import percentile
 
 
-def figures(result: Mapping[str, Any]) -> dict[str, float]:
+def figures(result: Mapping[str, Any], learning_gaps: int = 0) -> dict[str, float]:
     """Return what a gap drained, and what the reads of the bursts after it waited.
 
     Only gaps that left dirty data count, and only bursts after them: a volume that came clean
     drained what there was, and disturbs nobody. Without such a gap all count, and `counted` is 0.
-    The reads of all counted bursts are pooled.
+    The reads of all counted bursts are pooled. The first `learning_gaps` count for no arm.
     """
     gaps: Sequence[tuple[float, float]] = result["gaps"]
-    after = list(zip(gaps, result["bursts"][1:], strict=True))
+    after = list(zip(gaps, result["bursts"][1:], strict=True))[learning_gaps:]
     left = [pair for pair in after if pair[0][1] > 0]
     counted = left or after
     reads = [latency for _, burst in counted for latency in burst]

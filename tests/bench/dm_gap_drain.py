@@ -9,7 +9,6 @@ second is left to drain.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from tests.bench.burst_figures import figures
@@ -21,6 +20,7 @@ from tests.bench.gap_drain import (
     SCHEDULERS,
     Foreground,
     Pieces,
+    Rhythm,
     interleaved,
     shallow_policy,
 )
@@ -43,16 +43,8 @@ GOALS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
-    """How long the gaps are, how many bursts there are; `drain`: the goal against stock."""
-
-    seconds: float
-    bursts: int
-    drain: str
-
-
-GAPS = {"2.5s": Gaps(2.5, 8, ">= 1"), "10s": Gaps(10.0, 6, ">= 1.3")}
+GAPS = {"2.5s": Rhythm(), "10s": Rhythm(bursts=9, gap_s=10.0)}
+DRAIN_GOALS = {"2.5s": ">= 1", "10s": ">= 1.3"}
 VARIANTS = tuple(f"{g}/{s}/{d}" for g in GAPS for s in SCHEDULERS for d in DISKS)
 DEFAULT_VARIANTS = ("2.5s/mq-deadline/ahci", "10s/mq-deadline/ahci")
 
@@ -64,7 +56,7 @@ def run(context: Context) -> Report:
     ratios: dict[str, float] = {}
     goals: dict[str, str] = {}
     for variant in wanted:
-        own_goals = {**GOALS, "drain_vs_stock": GAPS[variant.partition("/")[0]].drain}
+        own_goals = {**GOALS, "drain_vs_stock": DRAIN_GOALS[variant.partition("/")[0]]}
         for name, value in variant_ratios(runs, variant).items():
             ratios[f"{variant} {name}"] = value
             goals[f"{variant} {name}"] = own_goals[name]
@@ -86,22 +78,25 @@ def variant_ratios(runs: Runs, variant: str) -> dict[str, float]:
 def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
     """Measure one arm on a fresh volume, whose data is checked at the end."""
     name, scheduler, _ = variant.split("/")
-    gaps, enforces = GAPS[name], arm == "ebbgate"
+    rhythm, enforces = GAPS[name], arm == "ebbgate"
     settings = {"migration_threshold": 0} if arm == "off" else {}
-    options = ("--gap-s", str(gaps.seconds), "--bursts", str(gaps.bursts))
     depth = QUEUE_DEPTHS.get(scheduler, 0) if enforces else 0
     with DmCacheStack(
         guest, cache_bytes=CACHE_BYTES, scheduler=scheduler, settings=settings
     ) as stack:
         fio.run(guest, data_job(stack.device, verify_only=False, offset_mib=600), seed=seed)
-        with Foreground(stack, seed, *options) as foreground:
+        with Foreground(stack, seed, *rhythm.options) as foreground:
             foreground.fill(PIECES)
             # Measured in every arm: what users read while it starts is seen by smq, too.
             mode = "enforce" if enforces else "advise"
             with shallow_policy(guest, depth), Product(guest, mode=mode):
-                result = foreground.finish(120 + gaps.seconds * gaps.bursts)
+                result = foreground.finish(120 + rhythm.gap_s * rhythm.bursts)
         check = fio.run(guest, data_job(stack.device, verify_only=True, offset_mib=600), seed=seed)
-        return {**figures(result), **moved(result), "bad_data": float(check.bytes < 64 * MIB)}
+        return {
+            **figures(result, rhythm.learning),
+            **moved(result),
+            "bad_data": float(check.bytes < 64 * MIB),
+        }
 
 
 def moved(result: dict[str, Any]) -> dict[str, float]:

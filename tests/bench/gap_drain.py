@@ -2,7 +2,8 @@
 """gap-drain: write-back in a gap of 2.5 s, and the latency of the next burst.
 
 Arms: destage off, stock, the unpaced gate (writeback_percent 0 in every gap), ebbgate. The dirty
-data is more than any of them drains in all gaps.
+data is more than most of them drain in all gaps. Gaps are all alike, so that ebbgate foresees their
+end after three; `irregular` ones, of 1.5 to 3.5 s, nobody foresees.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from tests.lab.knobs import QUEUE_DEPTH
 from tests.lab.session import Session
 
 ARMS = ("off", "stock", "unpaced", "ebbgate")
-BURSTS = 8
 GUEST_SCRIPTS = Path(__file__).parent / "guest"
 OFF = {
     "writeback_delay": 0,
@@ -59,6 +59,26 @@ class Pieces:
     ssd: str = "ssd0"
 
 
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """Bursts and the gaps between them.
+
+    `learning`: the first gaps, which count for no arm, since a daemon runs for months. `spread`: a
+    gap is up to so much longer or shorter (0..1).
+    """
+
+    bursts: int = 12
+    learning: int = 4
+    gap_s: float = 2.5
+    spread: float = 0.0
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return the options of guest/bursts.py."""
+        named = {"--bursts": self.bursts, "--gap-s": self.gap_s, "--spread": self.spread}
+        return tuple(str(word) for pair in named.items() for word in pair)
+
+
 SSDS: tuple[Device, ...] = (Ssd("ssd0", size_bytes=18 * GIB), Ssd("ssd1", size_bytes=2 * GIB))
 """Dirty data exceeds the tenth that stock aims at by some 300 MiB, as in a small cache that is
 full: by how much it does decides how fast stock writes back. A piece of 4 KiB takes as long as a
@@ -81,8 +101,15 @@ DISKS: dict[str, Hdd] = {
 """Disks as they are sold, and with their write cache switched off. `plain`: on virtio, first come,
 first served.
 """
-VARIANTS = tuple(f"{p}/{s}/{d}" for p in PIECES for s in SCHEDULERS for d in DISKS)
-DEFAULT_VARIANTS = ("64k/bfq/ahci", "64k/mq-deadline/ahci", "4k/bfq/ahci")
+IRREGULAR = "irregular"
+VARIANTS = tuple(
+    f"{p}/{s}/{d}{end}"
+    for p in PIECES
+    for s in SCHEDULERS
+    for d in DISKS
+    for end in ("", f"/{IRREGULAR}")
+)
+DEFAULT_VARIANTS = ("64k/mq-deadline/ahci", "64k/mq-deadline/ahci/irregular", "64k/bfq/ahci")
 QUEUE_DEPTHS = {"bfq": 4}
 """By scheduler, the depth that a policy gives the disk's queue in gaps, and that the unpaced gate
 has there, too. Under another scheduler the disk keeps its own.
@@ -133,8 +160,8 @@ def interleaved(
 
 
 def disk_of(variant: str) -> Hdd:
-    """Return the hard disk that the last word of a variant names."""
-    return DISKS[variant.rpartition("/")[2]]
+    """Return the hard disk that the third word of a variant names."""
+    return DISKS[variant.split("/")[2]]
 
 
 def variant_ratios(runs: Runs, variant: str) -> dict[str, float]:
@@ -153,23 +180,24 @@ def variant_ratios(runs: Runs, variant: str) -> dict[str, float]:
 
 def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
     """Measure one arm on a fresh volume."""
-    name, scheduler, _ = variant.split("/")
-    return measure_pieces(guest, PIECES[name], scheduler, arm, seed)
+    name, scheduler, _, *irregular = variant.split("/")
+    rhythm = Rhythm(spread=0.4 if irregular else 0.0)
+    return measure_pieces(guest, PIECES[name], scheduler, arm, seed, rhythm)
 
 
 def measure_pieces(
-    guest: Session, pieces: Pieces, scheduler: str, arm: str, seed: int
+    guest: Session, pieces: Pieces, scheduler: str, arm: str, seed: int, rhythm: Rhythm
 ) -> dict[str, float]:
     """Measure one arm on a fresh volume with these pieces."""
     settings = {**QUIET_CACHE, "sequential_cutoff": 0, **({} if arm == "stock" else OFF)}
     with BcacheStack(guest, ssd=pieces.ssd, scheduler=scheduler, settings=settings) as stack:
         stack.expect_changed("writeback_rate")
-        with Foreground(stack, seed, "--bursts", str(BURSTS)) as foreground:
+        with Foreground(stack, seed, *rhythm.options) as foreground:
             foreground.fill(pieces)
             if arm == "stock":
                 foreground.outlast_delay()
             with gate(stack, arm, QUEUE_DEPTHS.get(scheduler, 0)):
-                return foreground.bursts()
+                return figures(foreground.finish(), rhythm.learning)
 
 
 @contextmanager
@@ -289,10 +317,6 @@ class Foreground:
         """The bursts and gaps now, as the reader found them."""
         self.stack.session.put_file(self._go, "")
         return dict(json.loads(self._reader.wait(timeout_s).check().stdout))
-
-    def bursts(self) -> dict[str, float]:
-        """The bursts and gaps now, in figures."""
-        return figures(self.finish())
 
 
 def fill_job(device: str, pieces: Pieces) -> fio.Job:

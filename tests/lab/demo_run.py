@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.bench import web
+from tests.bench.burst_figures import figures
 from tests.bench.gap_drain import QUIET_CACHE, Foreground, Pieces
 from tests.bench.product import FOLDERS, PROBE, PYTHON, REPO, SITE, Product, stage_in_guest
 from tests.lab import fio, terminal
@@ -118,7 +119,7 @@ def workload(stack: BcacheStack, foreground: Foreground, screen: Screen) -> Resu
     """Bursts and gaps over scattered dirty data, a stream, then nothing."""
     result = Result()
     screen.phase("6 bursts of 100 reads, 2.5 s of quiet between them")
-    result.metrics = foreground.bursts()
+    result.metrics = figures(foreground.finish())
     result.after_gaps_mib = stack.dirty_bytes() / 2**20
     screen.phase(f"a stream: {STREAM_MIB} MiB written in sequence")
     options: dict[str, str | int] = {"size": f"{STREAM_MIB}M", "offset": f"{FILL.range_mib}M"}

@@ -40,7 +40,8 @@ def logged(product: Product, text: str, timeout_s: float = 30) -> None:
 
 
 def test_a_gap_drains_more_than_stock_ever_does(guest: Session) -> None:
-    ours = gap_drain.measure_pieces(guest, LARGE, "mq-deadline", "ebbgate", seed=1)
+    rhythm = gap_drain.Rhythm(bursts=8, learning=0)
+    ours = gap_drain.measure_pieces(guest, LARGE, "mq-deadline", "ebbgate", 1, rhythm)
     assert ours["dirty_mib"] >= 400, "something drained before the first gap"
     # Stock has 11 to 16 MiB, depending on its control loop: `make bench S=gap-drain`.
     assert ours["drained_mib"] >= 40

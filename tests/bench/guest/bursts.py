@@ -117,12 +117,16 @@ def main() -> None:
     parser.add_argument("--bursts", type=int, default=6)
     parser.add_argument("--reads", type=int, default=100)
     parser.add_argument("--gap-s", type=float, default=2.5)
+    parser.add_argument(
+        "--spread", type=float, default=0.0, help="gaps are so much longer or shorter"
+    )
     parser.add_argument("--low", type=int, default=0, help="first byte of the range that is read")
     parser.add_argument("--high", type=int, required=True)
     parser.add_argument("--until", type=Path, help="read without a gap until this file is there")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     rng = random.Random(options.seed)
+    gap_rng = random.Random(f"gaps of {options.seed}")
     handle = os.open(options.device, os.O_RDONLY | os.O_DIRECT)
     buffer = mmap.mmap(-1, BLOCK_BYTES)
     if options.until is not None:
@@ -141,7 +145,8 @@ def main() -> None:
         bursts.append(latencies)
         if number == options.bursts - 1:
             break
-        end = time.monotonic() + options.gap_s
+        gap_s = options.gap_s * (1 + options.spread * gap_rng.uniform(-1, 1))
+        end = time.monotonic() + gap_s
         before = level.dirty_mib()
         time.sleep(max(0.0, end - time.monotonic() - 0.02))
         gaps.append((before, level.left_mib(before)))

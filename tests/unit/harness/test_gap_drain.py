@@ -47,6 +47,11 @@ def test_without_a_gap_that_left_dirty_data_all_count_and_are_reported_as_none()
     assert (found["drained_mib"], found["first_max_ms"], found["counted"]) == (40, 12, 0)
 
 
+def test_the_gaps_in_which_a_daemon_learns_do_not_count() -> None:
+    late = figures({"bursts": BURSTS, "gaps": [(400, 300), (300, 240), (240, 40)]}, 2)
+    assert (late["drained_mib"], late["first_max_ms"], late["counted"]) == (200, 40, 1)
+
+
 def run(drained_mib: float, ms: float, counted: float = 7) -> list[dict[str, float]]:
     """One repetition in which every latency is the same."""
     latencies = dict.fromkeys(("mean_ms", "p99_ms", "first_median_ms", "first_max_ms"), ms)
