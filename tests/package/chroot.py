@@ -26,6 +26,12 @@ from tests.lab.errors import CommandFailed, NoLab
 
 DEPS = REPO / "packaging" / "deps.txt"
 PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
+FULL_VAR = (
+    "mkdir -p $root/tmp/var; mount -t tmpfs -o size=400M tmpfs $root/tmp/var;"
+    " cp -a $root/var/. $root/tmp/var; mount --bind $root/tmp/var $root/var;"
+    " dd if=/dev/zero of=$root/var/filler bs=4k status=none || true"
+)
+"""For `Chroot.run`: a copy of /var in a file system of its own, with not a block left."""
 _BOOTSTRAP_TIMEOUT_S = 900
 _COMMAND_TIMEOUT_S = 300
 _ENVIRONMENT = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C")

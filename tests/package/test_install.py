@@ -16,7 +16,7 @@ from ebbgate.log_messages.history import HISTORY_FAILED
 from tests.lab import host
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
-from tests.package.chroot import PERCENT, Chroot, base
+from tests.package.chroot import FULL_VAR, PERCENT, Chroot, base
 from tests.package.versions import NEWER, Debs, install_0_1, newer_debs, repacked
 
 KEPT = {
@@ -143,17 +143,19 @@ def test_a_purge_leaves_nothing(system: Chroot, debs: Debs) -> None:
     assert [line for line in listed if "ebbgate" in line] == []
 
 
+@pytest.mark.parametrize("package", ["ebbgate", "ebbgate-web"])
 def test_a_masked_unit_stays_masked_and_the_installation_says_so(
-    system: Chroot, debs: Debs
+    package: str, system: Chroot, debs: Debs
 ) -> None:
-    mask = system.path("/etc/systemd/system/ebbgated.service")
+    unit = {"ebbgate": "ebbgated"}.get(package, package)
+    mask = system.path(f"/etc/systemd/system/{unit}.service")
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
     done = system.install(*debs)
     assert done.rc == 0, done.text
-    assert "ebbgate: ebbgated.service is masked, so it was not started" in done.text
-    assert "systemctl unmask ebbgated" in done.text
-    assert system.check("readlink", "/etc/systemd/system/ebbgated.service") == "/dev/null\n"
+    assert f"{package}: {unit}.service is masked, so it was not started" in done.text
+    assert f"systemctl unmask {unit}" in done.text
+    assert system.check("readlink", f"/etc/systemd/system/{unit}.service") == "/dev/null\n"
 
 
 @pytest.mark.parametrize(("unit", "most"), [("ebbgated", 30), ("ebbgate-web", 15)])
@@ -182,13 +184,7 @@ def test_a_full_var_stops_an_upgrade_and_loses_nothing(
     for deb in newer:
         host.run(["install", "-D", deb, installed.path(f"/tmp/{deb.name}")])
     names = [f"/tmp/{deb.name}" for deb in newer]
-    # A file system of its own for /var, with not a byte left.
-    full = (
-        "mkdir -p $root/tmp/var; mount -t tmpfs -o size=400M tmpfs $root/tmp/var;"
-        " cp -a $root/var/. $root/tmp/var; mount --bind $root/tmp/var $root/var;"
-        " dd if=/dev/zero of=$root/var/filler bs=64k status=none || true"
-    )
-    done = installed.run("dpkg", "-i", *names, first=full)
+    done = installed.run("dpkg", "-i", *names, first=FULL_VAR)
     assert done.rc != 0
     assert "No space left on device" in done.text
     assert kept(installed) == KEPT

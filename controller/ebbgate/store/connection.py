@@ -29,6 +29,9 @@ _START: Final = "start the daemon: systemctl start ebbgated"
 
 _CODE_MASK: Final = 0xFF
 """SQLite's extended result codes have the plain one in the lowest byte."""
+_OF_A_FULL_DISK: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_FULL_BYTES: Final = 64 * 1024
+"""With less than this no database can be opened for writing."""
 
 
 class NothingRecorded(Unavailable):
@@ -226,5 +229,17 @@ def _explained(path: Path, advice: str = "") -> Iterator[None]:
         text = str(error)
         if "readonly" in text or "unable to open" in text:
             raise PermissionDenied(f"no access to {path} ({text})", "run this as root") from error
+        if code_of(error) in _OF_A_FULL_DISK and _is_full(path.parent):
+            hint = f"free space on the disk of {path.parent}"
+            raise Unavailable(f"{path} cannot be used: its disk is full", hint) from error
         kind = Damaged if is_damage(error) else Unavailable
         raise kind(f"{path} cannot be used: {text}", advice or away) from error
+
+
+def _is_full(folder: Path) -> bool:
+    """Return whether a disk has no space left; SQLite reports that as an I/O error at times."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _FULL_BYTES

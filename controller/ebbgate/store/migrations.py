@@ -33,7 +33,8 @@ def check_version(connection: sqlite3.Connection, schema: Schema, name: str) -> 
     found = version(connection)
     if found > schema.version:
         raise NewerSchema(
-            f"{name} has schema {found}; this ebbgate knows {schema.version}",
+            f"{name} is of a newer ebbgate: it has schema {found}; this ebbgate knows"
+            f" {schema.version}",
             "install the newer ebbgate again, or move the file away and lose its history",
         )
     if 0 < found < schema.first:
