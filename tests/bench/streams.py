@@ -18,7 +18,7 @@ from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report, ratio
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
-from tests.lab.devices import control_path
+from tests.lab.devices import Device, Hdd, Ssd, as_sold, control_path
 from tests.lab.guest import Guest
 from tests.lab.hdd_control import HddControl
 from tests.lab.session import Session
@@ -124,10 +124,25 @@ def cold_reads(guest: Guest, arm: str, seed: int) -> Metrics:
         }
 
 
+DISKS: dict[str, Callable[[str, int], Hdd]] = {
+    "ahci": lambda name, seed: as_sold(name, seed=seed),
+    "ahci-through": lambda name, seed: as_sold(name, seed=seed, write_cache=False),
+    "plain": lambda name, seed: Hdd(name, seed=seed),
+}
+"""The cached disk and the bare one are alike: as sold (the default), without its write cache, or on
+virtio and first come, first served.
+"""
+
+
+def _devices(disk: str) -> tuple[Device, ...]:
+    made = DISKS[disk]
+    return made("hdd0", 1), Ssd("ssd0"), made("hdd1", 2), Ssd("ssd1")
+
+
 def _runs(
     context: Context, arms: tuple[str, ...], measure: Callable[[Guest, str, int], Metrics]
 ) -> dict[str, list[Metrics]]:
-    with Guest() as guest:
+    with Guest(_devices(context.variant or "ahci")) as guest:
         return context.interleaved(arms, lambda arm, n: measure(guest, arm, context.seed + 10 * n))
 
 
@@ -160,10 +175,17 @@ def run_cold(context: Context) -> Report:
     return Report("cold-reads", runs, ratios, goals)
 
 
+VARIANTS = tuple(DISKS)
 SCENARIOS = (
-    Scenario("w3g", "absorbs a write stream as far as the cache has room", 3, run_w3g),
+    Scenario("w3g", "absorbs a write stream as far as the cache has room", 3, run_w3g, VARIANTS),
     Scenario(
-        "wrand-after-fill", "a filled cache absorbs random writes after one gap", 4, run_wrand
+        "wrand-after-fill",
+        "a filled cache absorbs random writes after one gap",
+        4,
+        run_wrand,
+        VARIANTS,
     ),
-    Scenario("cold-reads", "reads of uncached data take no longer than on the HDD", 2, run_cold),
+    Scenario(
+        "cold-reads", "reads of uncached data take no longer than on the HDD", 2, run_cold, VARIANTS
+    ),
 )
