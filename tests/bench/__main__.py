@@ -13,12 +13,14 @@ from pathlib import Path
 
 import tests.bench as package
 from tests.bench.context import Context, Scenario
-from tests.bench.table import file_name, markdown
+from tests.bench.table import file_name, markdown, short
 from tests.lab import host
 from tests.lab.errors import LabError
 
 RESULTS = Path(__file__).parent / "results"
 REPO = Path(__file__).resolve().parents[2]
+BEGIN = "<!-- PYTHONPATH=controller python3 -m tests.bench --table -->"
+END = "<!-- end of the table -->"
 
 
 def scenarios() -> dict[str, Scenario]:
@@ -49,6 +51,20 @@ def machine() -> dict[str, str]:
     }
 
 
+def tables(known: dict[str, Scenario]) -> dict[Path, str]:
+    """Return the files that show kept results, each with its table."""
+    return {
+        REPO / "README.md": short(known, RESULTS),
+        RESULTS.parent / "RESULTS.md": markdown(known.values(), RESULTS),
+    }
+
+
+def fill(path: Path, table: str) -> None:
+    """Put the table between its marks in the file."""
+    before, _, rest = path.read_text().partition(f"{BEGIN}\n")
+    path.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}")
+
+
 def main() -> int:
     """0: all goals met, 1: not all, 64: no such scenario, 69: no lab."""
     parser = argparse.ArgumentParser(prog="make bench S=")
@@ -57,11 +73,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--variant", default="", help="only this variant of the scenario")
     parser.add_argument("--trace", type=Path, nargs="*", default=[], help="for trace-gaps")
-    parser.add_argument("--table", action="store_true", help="the kept results, in Markdown")
+    parser.add_argument(
+        "--table", action="store_true", help="write the kept results into README.md and RESULTS.md"
+    )
     options = parser.parse_args()
     known = scenarios()
     if options.table:
-        print(markdown(known.values(), RESULTS))
+        for path, table in tables(known).items():
+            fill(path, table)
         return 0
     if options.scenario is None:
         for scenario in known.values():

@@ -1,16 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kept results as one Markdown table, for the README. I/O: reads tests/bench/results."""
+"""The kept results as Markdown tables: all in RESULTS.md, some in the README. I/O: reads them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.bench.context import Scenario
 from tests.bench.report import holds
 
+SHORT = (
+    ("demo-10", ""),
+    ("gap-drain", "64k/mq-deadline/ahci-through"),
+    ("gap-drain", "64k/bfq/ahci-through"),
+    ("gap-drain-dmcache", "2.5s/bfq/ahci-through"),
+    ("trace-gaps", ""),
+    ("mixed-stream", ""),
+    ("edge-latency", ""),
+    ("nas-sleep-night", ""),
+    ("admin-wins", ""),
+    ("kill9-random", "20"),
+    ("stop-anywhere", "files"),
+    ("hostile-client", "10min"),
+    ("footprint", ""),
+    ("probe-cost", ""),
+)
+"""Scenarios and variants in the README: what an administrator asks first."""
 HEAD = ("| command | figures (goal) |", "|---|---|")
 
 
@@ -20,18 +37,29 @@ def file_name(scenario: str, variant: str) -> str:
 
 
 def markdown(scenarios: Iterable[Scenario], folder: Path) -> str:
-    """Return the table of all scenarios with a kept result."""
+    """Return the table of all kept results."""
     rows = (row for scenario in scenarios for row in _rows(scenario, folder))
     return "\n".join((*HEAD, *rows))
 
 
+def short(scenarios: Mapping[str, Scenario], folder: Path) -> str:
+    """Return the table of the README."""
+    rows = (_row(scenarios[name], variant, folder) for name, variant in SHORT)
+    return "\n".join((*HEAD, *filter(None, rows)))
+
+
 def _rows(scenario: Scenario, folder: Path) -> Iterator[str]:
-    for variant in ("", *scenario.variants):
-        path = folder / file_name(scenario.name, variant)
-        if path.exists():
-            option = f" V={variant}" if variant else ""
-            figures = _figures(json.loads(path.read_text()), variant)
-            yield f"| `make bench S={scenario.name}{option}` | {figures} |"
+    return filter(None, (_row(scenario, each, folder) for each in ("", *scenario.variants)))
+
+
+def _row(scenario: Scenario, variant: str, folder: Path) -> str:
+    """Return one row; empty without a kept result."""
+    path = folder / file_name(scenario.name, variant)
+    if not path.exists():
+        return ""
+    option = f" V={variant}" if variant else ""
+    figures = _figures(json.loads(path.read_text()), variant)
+    return f"| `make bench S={scenario.name}{option}` | {figures} |"
 
 
 def _figures(document: dict[str, Any], variant: str) -> str:
