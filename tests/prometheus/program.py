@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's Prometheus and promtool: the machine's own, or unpacked into the cache.
+"""Debian's Prometheus, promtool and nginx: the machine's own, or unpacked into the cache.
 
-Not installed: its package would begin to scrape and listen on port 9090 on whatever machine the
-tests are run. I/O: apt (once), the cache folder.
+Not installed: their packages would begin to listen, and to scrape, on whatever machine the tests
+are run. I/O: apt (once), the cache folder.
 """
 
 from __future__ import annotations
@@ -11,18 +11,24 @@ import functools
 
 from tests.lab import apt, downloads, host
 
-PACKAGE = "prometheus"
+FILES = {
+    "prometheus": ("prometheus", "usr/bin/prometheus"),
+    "promtool": ("prometheus", "usr/bin/promtool"),
+    "nginx": ("nginx", "usr/sbin/nginx"),
+}
+"""By program, its package and its file."""
 
 
 @functools.cache
 def find(name: str) -> str:
-    """Path of `prometheus` or `promtool`. Raises NoLab if it cannot be had."""
+    """Path of one of FILES. Raises NoLab if it cannot be had."""
     own = host.find(name)
     if own is not None:
         return str(own)
-    final = downloads.cache_dir() / "programs" / PACKAGE
+    package, file = FILES[name]
+    final = downloads.cache_dir() / "programs" / package
     with downloads.locked(final.parent):
         if not final.exists():
             with downloads.made(final) as scratch:
-                apt.unpack([PACKAGE], scratch, scratch / "root")
-    return str(final / "usr" / "bin" / name)
+                apt.unpack([package], scratch, scratch / "root")
+    return str(final / file)

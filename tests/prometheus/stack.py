@@ -33,6 +33,7 @@ DASHBOARDS = {
 class Stack:
     """All that runs, with the addresses of the two servers."""
 
+    folder: Path
     daemon: Program
     web_url: str
     prometheus_url: str
@@ -44,21 +45,40 @@ class Stack:
 
     def ask(self, path: str, **parameters: object) -> Any:
         """Prometheus' answer. Raises OSError for one that is an error."""
-        query = urllib.parse.urlencode(parameters)
-        answer = json.loads(get(f"{self.prometheus_url}/api/v1/{path}?{query}"))
-        assert answer["status"] == "success", answer
-        return answer["data"]
+        return ask(self.prometheus_url, path, **parameters)
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """Labels and values of now."""
-        found = self.ask("query", query=expression)["result"]
-        return [(each["metric"], float(each["value"][1])) for each in found]
+        return query(self.prometheus_url, expression)
 
     def query_range(self, expression: str, length_s: int) -> list[list[float]]:
         """The values of each series over the last time, by the second."""
         now_s = time.time()
         found = self.ask("query_range", query=expression, start=now_s - length_s, end=now_s, step=1)
         return [[float(value) for _, value in each["values"]] for each in found["result"]]
+
+
+def ask(url: str, path: str, **parameters: object) -> Any:
+    """The answer of the Prometheus at this address. Raises OSError for one that is an error."""
+    words = urllib.parse.urlencode(parameters)
+    answer = json.loads(get(f"{url}/api/v1/{path}?{words}"))
+    assert answer["status"] == "success", answer
+    return answer["data"]
+
+
+def query(url: str, expression: str) -> list[tuple[dict[str, str], float]]:
+    """Labels and values of now in the Prometheus at this address."""
+    found = ask(url, "query", query=expression)["result"]
+    return [(each["metric"], float(each["value"][1])) for each in found]
+
+
+@contextmanager
+def prometheus(folder: Path, config: Path) -> Iterator[str]:
+    """A Prometheus with this configuration; yields its address once it answers."""
+    port = free_port()
+    with running(folder, "prometheus", _argv(folder, config, port)) as program:
+        until("Prometheus", lambda: program.said("(ready to receive)"))
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager
@@ -71,13 +91,10 @@ def stack(folder: Path) -> Iterator[Stack]:
         words = web_words(state, run, policies, folder / "no-pages")
         web = exits.enter_context(running(folder, "web", [sys.executable, *words]))
         web_url = until("ebbgate-web", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/"))
-        port = free_port()
         config = folder / "prometheus.yml"
         config.write_text(scrape_config(web_url.removeprefix("http://")))
-        argv = _prometheus(folder, config, port)
-        prometheus = exits.enter_context(running(folder, "prometheus", argv))
-        made = Stack(daemon, web_url, f"http://127.0.0.1:{port}")
-        until("Prometheus", lambda: prometheus.said("(ready to receive)") and made.query("up == 1"))
+        made = Stack(folder, daemon, web_url, exits.enter_context(prometheus(folder, config)))
+        until("the first scrape", lambda: made.query("up == 1"))
         yield made
 
 
@@ -92,7 +109,7 @@ scrape_configs:
 """
 
 
-def _prometheus(folder: Path, config: Path, port: int) -> list[str | Path]:
+def _argv(folder: Path, config: Path, port: int) -> list[str | Path]:
     return [
         program.find("prometheus"),
         f"--config.file={config}",
