@@ -19,7 +19,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.programs import free_port, running, until
 from tests.prometheus import program
-from tests.prometheus.stack import FLEET_RULES, PACKAGING, RULES, prometheus
+from tests.prometheus.stack import FLEET_RULES, PACKAGING, RULES, Prometheus, prometheus
 
 NGINX = PACKAGING / "prometheus/ebbgate-nginx.conf"
 CONFIG = PACKAGING / "prometheus/ebbgate-fleet.yml"
@@ -93,8 +93,8 @@ class Target:
 @contextmanager
 def fleet(
     folder: Path, ca: Path, token: str, targets: Sequence[Target], *, lean: bool = False
-) -> Iterator[str]:
-    """A Prometheus with the example as it is; yields its address. `lean`: without histograms."""
+) -> Iterator[Prometheus]:
+    """A Prometheus with the example as it is. `lean`: without histograms."""
     folder.mkdir()
     text = CONFIG.read_text()
     for slow in ("30s", "10s"):
@@ -114,5 +114,5 @@ def fleet(
         for each in targets
     ]
     (folder / "ebbgate-hosts.yml").write_text(yaml.safe_dump(hosts))
-    with prometheus(folder, config) as url:
-        yield url
+    with prometheus(folder, config) as started:
+        yield started

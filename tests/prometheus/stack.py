@@ -29,14 +29,34 @@ DASHBOARDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """A Prometheus that answers."""
+
+    url: str
+    program: Program
+
+    def ask(self, path: str, **parameters: object) -> Any:
+        """Its answer. Raises OSError for one that is an error."""
+        words = urllib.parse.urlencode(parameters)
+        answer = json.loads(get(f"{self.url}/api/v1/{path}?{words}"))
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and values of now."""
+        found = self.ask("query", query=expression)["result"]
+        return [(each["metric"], float(each["value"][1])) for each in found]
+
+
 @dataclass(slots=True)
 class Stack:
-    """All that runs, with the addresses of the two servers."""
+    """All that runs."""
 
     folder: Path
     daemon: Program
     web_url: str
-    prometheus_url: str
+    prometheus: Prometheus
 
     def metrics(self, *, openmetrics: bool = False) -> str:
         """The page as it is now."""
@@ -45,11 +65,11 @@ class Stack:
 
     def ask(self, path: str, **parameters: object) -> Any:
         """Prometheus' answer. Raises OSError for one that is an error."""
-        return ask(self.prometheus_url, path, **parameters)
+        return self.prometheus.ask(path, **parameters)
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """Labels and values of now."""
-        return query(self.prometheus_url, expression)
+        return self.prometheus.query(expression)
 
     def query_range(self, expression: str, length_s: int) -> list[list[float]]:
         """The values of each series over the last time, by the second."""
@@ -58,27 +78,13 @@ class Stack:
         return [[float(value) for _, value in each["values"]] for each in found["result"]]
 
 
-def ask(url: str, path: str, **parameters: object) -> Any:
-    """The answer of the Prometheus at this address. Raises OSError for one that is an error."""
-    words = urllib.parse.urlencode(parameters)
-    answer = json.loads(get(f"{url}/api/v1/{path}?{words}"))
-    assert answer["status"] == "success", answer
-    return answer["data"]
-
-
-def query(url: str, expression: str) -> list[tuple[dict[str, str], float]]:
-    """Labels and values of now in the Prometheus at this address."""
-    found = ask(url, "query", query=expression)["result"]
-    return [(each["metric"], float(each["value"][1])) for each in found]
-
-
 @contextmanager
-def prometheus(folder: Path, config: Path) -> Iterator[str]:
-    """A Prometheus with this configuration; yields its address once it answers."""
+def prometheus(folder: Path, config: Path) -> Iterator[Prometheus]:
+    """A Prometheus with this configuration, once it answers."""
     port = free_port()
     with running(folder, "prometheus", _argv(folder, config, port)) as program:
         until("Prometheus", lambda: program.said("(ready to receive)"))
-        yield f"http://127.0.0.1:{port}"
+        yield Prometheus(f"http://127.0.0.1:{port}", program)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pytest
 from tests.programs import free_port, get, running, until, web_words
 from tests.prometheus import program
 from tests.prometheus.proxies import Target, fleet, make_ca, proxy
-from tests.prometheus.stack import Stack, query
+from tests.prometheus.stack import Prometheus, Stack
 
 pytestmark = pytest.mark.timeout(180)
 OPEN, CLOSED, GONE = "nas1", "nas2", "nas3"
@@ -28,10 +28,10 @@ MODES = ("observe", "advise", "enforce", "hold")
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Two machines and one that does not answer. `lean_url`: of a Prometheus without histograms."""
+    """Two machines and one that does not answer. `lean`: the Prometheus without histograms."""
 
-    url: str
-    lean_url: str
+    full: Prometheus
+    lean: Prometheus
     open_proxy: str
     closed_web: str
     ca: Path
@@ -54,15 +54,15 @@ def machines(seen: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             Target(second, CLOSED, "cellar"),
             Target(f"127.0.0.1:{free_port()}", GONE, "cellar"),
         ]
-        url = exits.enter_context(fleet(folder / "full", folder, token, targets))
-        lean_url = exits.enter_context(fleet(folder / "lean", folder, token, targets, lean=True))
-        until("the sums", lambda: summed(url) and summed(lean_url))
-        yield Fleet(url, lean_url, first, closed_web, folder, token, own_token)
+        full = exits.enter_context(fleet(folder / "full", folder, token, targets))
+        lean = exits.enter_context(fleet(folder / "lean", folder, token, targets, lean=True))
+        until("the sums", lambda: summed(full) and summed(lean))
+        yield Fleet(full, lean, first, closed_web, folder, token, own_token)
 
 
-def summed(url: str) -> bool:
+def summed(prometheus: Prometheus) -> bool:
     """Whether the sums of both machines are there."""
-    return len(query(url, "instance:ebbgate_mode:sum")) == 2 * len(MODES)
+    return len(prometheus.query("instance:ebbgate_mode:sum")) == 2 * len(MODES)
 
 
 @contextmanager
@@ -95,37 +95,37 @@ def answer(machines: Fleet, path: str, token: str = "", method: str = "GET") -> 
 
 
 def test_each_machine_is_scraped_through_its_proxy(machines: Fleet) -> None:
-    found = {labels["host"]: value for labels, value in query(machines.url, "up")}
+    found = {labels["host"]: value for labels, value in machines.full.query("up")}
     assert found == {OPEN: 1, CLOSED: 1, GONE: 0}
-    hosts = {labels["host"] for labels, _ in query(machines.url, "ebbgate_dirty_data_bytes")}
+    hosts = {labels["host"] for labels, _ in machines.full.query("ebbgate_dirty_data_bytes")}
     assert hosts == {OPEN, CLOSED}
 
 
 def test_sums_and_alerts_keep_the_labels_of_a_machine(machines: Fleet) -> None:
-    found = query(machines.url, "instance:ebbgate_volumes:count")
+    found = machines.full.query("instance:ebbgate_volumes:count")
     assert {(labels["host"], labels["site"], value) for labels, value in found} == {
         (OPEN, "attic", 1),
         (CLOSED, "cellar", 1),
     }
     pending = 'ALERTS{alertname="EbbgateWebDown", alertstate="pending"}'
-    ((labels, _),) = until("the alert", lambda: query(machines.url, pending))
+    ((labels, _),) = until("the alert", lambda: machines.full.query(pending))
     assert (labels["host"], labels["site"]) == (GONE, "cellar")
 
 
 def test_without_histograms_everything_else_is_there(machines: Fleet) -> None:
     buckets = 'count({job="ebbgate", __name__=~".*_bucket"})'
-    assert query(machines.url, buckets)
-    assert not query(machines.lean_url, buckets)
+    assert machines.full.query(buckets)
+    assert not machines.lean.query(buckets)
     names = "count by (__name__) ({__name__=~'.*ebbgate_.*', __name__!~'.*_(bucket|sum)|.*_to_.*'})"
 
-    def named(url: str) -> set[str]:
-        return {labels["__name__"] for labels, _ in query(url, names)}
+    def named(prometheus: Prometheus) -> set[str]:
+        return {labels["__name__"] for labels, _ in prometheus.query(names)}
 
     # What happens for the first time is in one of them a moment earlier.
-    until("the same series", lambda: named(machines.url) == named(machines.lean_url))
+    until("the same series", lambda: named(machines.full) == named(machines.lean))
     (count,) = (
         value
-        for labels, value in query(machines.lean_url, "scrape_samples_post_metric_relabeling")
+        for labels, value in machines.lean.query("scrape_samples_post_metric_relabeling")
         if labels["host"] == OPEN
     )
     assert count < 13 + 110
@@ -163,8 +163,8 @@ def test_a_proxy_without_the_token_of_its_machine_would_read_nothing(machines: F
 def test_a_certificate_of_another_ca_is_refused(machines: Fleet, tmp_path: Path) -> None:
     make_ca(tmp_path)
     targets = [Target(machines.open_proxy, OPEN, "attic")]
-    with fleet(tmp_path / "other", tmp_path, machines.token, targets) as url:
-        until("a failed scrape", lambda: query(url, "up == 0"))
+    with fleet(tmp_path / "other", tmp_path, machines.token, targets) as prometheus:
+        until("a failed scrape", lambda: prometheus.query("up == 0"))
 
 
 @pytest.mark.parametrize("name", ["full", "lean"])
