@@ -6,19 +6,19 @@
 #include "join.bpf.h"
 
 /* The entry of the bio's backing device; NULL if it does not back a tracked volume. */
-static __always_inline struct eb_dev *backing_entry(struct bio *bio)
+static __always_inline struct eb_dev *backing_entry(struct bio *bio, bool raw)
 {
-	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
+	struct eb_dev *e = find_dev(dev_of(bio, raw));
 
 	return e && (e->roles & EB_IS_BACKING) ? e : NULL;
 }
 
-static __always_inline void count_path(struct eb_vol_cpu *c, struct bio *bio, __u64 id, __u32 path)
+static __always_inline void count_path(struct eb_vol_cpu *c, __u64 id, __u32 bytes, __u32 path)
 {
 	struct eb_flow *flow = &c->path[path];
 
 	flow->ios++;
-	flow->bytes += bio->bi_iter.bi_size;
+	flow->bytes += bytes;
 	if (id)
 		join_put(c, id, path);
 }
@@ -29,117 +29,118 @@ static __always_inline __u64 arrived_ns(const struct eb_vol_cpu *c, __u64 id)
 	return c->arrived_id == id ? c->arrived_ns : bpf_ktime_get_ns();
 }
 
-SEC("tp_btf/bcache_request_start")
-int BPF_PROG(bcache_request_start, struct bcache_device *d, struct bio *bio)
+static __always_inline void request_start(struct bio *bio, bool raw)
 {
-	struct eb_dev *e = backing_entry(bio);
+	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
 	__u32 dir;
 
 	if (!e)
-		return 0;
+		return;
 	c = vol_counters(e->backs_slot);
 	if (!c)
-		return 0;
-	dir = bio->bi_opf & 1;
+		return;
+	dir = opf_of(bio, raw) & 1;
 	c->started[dir]++;
 	if (dir == EB_WRITE)
-		submitter_put(bio_id(bio));
+		submitter_put(id_of(bio, raw));
 	if (!BIO_STAMPED)
-		join_begin(c, bio_id(bio), arrived_ns(c, bio_id(bio)));
-	return 0;
+		join_begin(c, id_of(bio, raw), arrived_ns(c, id_of(bio, raw)));
 }
 
-SEC("tp_btf/bcache_read")
-int BPF_PROG(bcache_read, struct bio *bio, bool hit, bool bypass)
+static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bool raw)
 {
-	struct eb_dev *e = backing_entry(bio);
+	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
 
 	if (!e)
-		return 0;
+		return;
 	c = vol_counters(e->backs_slot);
 	if (c)
-		count_path(c, bio, bio_id(bio),
+		count_path(c, id_of(bio, raw), bytes_of(bio, raw),
 			   bypass ? EB_READ_BYPASS
 			   : hit  ? EB_READ_HIT
 				  : EB_READ_MISS);
-	return 0;
 }
 
 /* Fires for fills (op READ) and discards too, which are not writes of data. */
-SEC("tp_btf/bcache_write")
-int BPF_PROG(bcache_write, struct cache_set *set, __u64 inode, struct bio *bio, bool writeback,
-	     bool bypass)
+static __always_inline void write_path(struct bio *bio, bool writeback, bool bypass, bool raw)
 {
 	struct eb_dev *e;
 	struct eb_vol_cpu *c;
 
-	if ((bio->bi_opf & OP_MASK) != REQ_OP_WRITE)
-		return 0;
-	e = backing_entry(bio);
+	if ((opf_of(bio, raw) & OP_MASK) != REQ_OP_WRITE)
+		return;
+	e = backing_entry(bio, raw);
 	if (!e)
-		return 0;
+		return;
 	c = vol_counters(e->backs_slot);
 	if (c)
-		count_path(c, bio, submitter_get(),
+		count_path(c, submitter_get(), bytes_of(bio, raw),
 			   bypass      ? EB_WRITE_BYPASS
 			   : writeback ? EB_WRITE_BACK
 				       : EB_WRITE_THROUGH);
-	return 0;
 }
 
-SEC("tp_btf/bcache_request_end")
-int BPF_PROG(bcache_request_end, struct bcache_device *d, struct bio *bio)
+static __always_inline void request_end(struct bio *bio, bool raw)
 {
-	struct eb_dev *e = backing_entry(bio);
+	struct eb_dev *e = backing_entry(bio, raw);
 	__u64 now_ns, start_ns = 0;
 	struct eb_vol_cpu *c;
 	__u32 path, opf;
 
 	if (!e)
-		return 0;
+		return;
 	c = vol_counters(e->backs_slot);
 	if (!c)
-		return 0;
+		return;
 	now_ns = bpf_ktime_get_ns();
-	opf = bio->bi_opf;
-	path = join_take(bio_id(bio), &start_ns);
+	opf = opf_of(bio, raw);
+	path = join_take(id_of(bio, raw), &start_ns);
 	if (path < EB_PATHS)
-		count_latency(&c->path[path], BIO_STAMPED ? stamp_age_ns(bio_stamp(bio), now_ns)
+		count_latency(&c->path[path], BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
 							  : now_ns - start_ns);
 	else if (!(opf & flags.preflush) && !is_discard(opf & OP_MASK))
 		c->lost_unmatched++;
 	c->done[opf & 1]++;
 	touch(e->backs, now_ns);
-	return 0;
 }
 
-static __always_inline int count_reason(struct bio *bio, __u32 reason)
+static __always_inline void count_reason(struct bio *bio, __u32 reason, bool raw)
 {
-	struct eb_dev *e = backing_entry(bio);
+	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
 
 	if (!e)
-		return 0;
+		return;
 	c = vol_counters(e->backs_slot);
 	if (!c)
-		return 0;
+		return;
 	c->reason_ios[reason]++;
-	c->reason_bytes[reason] += bio->bi_iter.bi_size;
-	return 0;
+	c->reason_bytes[reason] += bytes_of(bio, raw);
 }
 
-SEC("tp_btf/bcache_bypass_sequential")
-int BPF_PROG(bcache_bypass_sequential, struct bio *bio)
-{
-	return count_reason(bio, EB_SEQUENTIAL);
-}
+#define BIO(argument) ((struct bio *)(argument))
 
-SEC("tp_btf/bcache_bypass_congested")
-int BPF_PROG(bcache_bypass_congested, struct bio *bio)
-{
-	return count_reason(bio, EB_CONGESTED);
-}
+PROGRAM(bcache_request_start, "bcache_request_start", request_start(bio, false),
+	struct bcache_device *d, struct bio *bio)
+PROGRAM_RAW(bcache_request_start, "bcache_request_start", request_start(BIO(arg[1]), true))
+PROGRAM(bcache_read, "bcache_read", read_path(bio, hit, bypass, false), struct bio *bio, bool hit,
+	bool bypass)
+PROGRAM_RAW(bcache_read, "bcache_read", read_path(BIO(arg[0]), (__u8)arg[1], (__u8)arg[2], true))
+PROGRAM(bcache_write, "bcache_write", write_path(bio, writeback, bypass, false),
+	struct cache_set *set, __u64 inode, struct bio *bio, bool writeback, bool bypass)
+PROGRAM_RAW(bcache_write, "bcache_write", write_path(BIO(arg[2]), (__u8)arg[3], (__u8)arg[4], true))
+PROGRAM(bcache_request_end, "bcache_request_end", request_end(bio, false), struct bcache_device *d,
+	struct bio *bio)
+PROGRAM_RAW(bcache_request_end, "bcache_request_end", request_end(BIO(arg[1]), true))
+PROGRAM(bcache_bypass_sequential, "bcache_bypass_sequential",
+	count_reason(bio, EB_SEQUENTIAL, false), struct bio *bio)
+PROGRAM_RAW(bcache_bypass_sequential, "bcache_bypass_sequential",
+	    count_reason(BIO(arg[0]), EB_SEQUENTIAL, true))
+PROGRAM(bcache_bypass_congested, "bcache_bypass_congested", count_reason(bio, EB_CONGESTED, false),
+	struct bio *bio)
+PROGRAM_RAW(bcache_bypass_congested, "bcache_bypass_congested",
+	    count_reason(BIO(arg[0]), EB_CONGESTED, true))
 
 char LICENSE[] SEC("license") = "GPL";

@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "endio.h"
 #include "objects.h"
@@ -19,6 +20,7 @@ static int open_and_load(struct probe *p)
 		return -errno;
 	bcache->rodata->ncpu = p->ncpu;
 	bcache->rodata->flags = p->features.flags;
+	choose_programs(bcache->obj, &p->features);
 	err = share_maps(bcache->obj, p->block->obj);
 	if (!err)
 		err = bcache_bpf__load(bcache);
@@ -46,8 +48,14 @@ static void find_class(struct probe *p)
 int load_bcache(struct probe *p)
 {
 	struct features *f = &p->features;
-	int err = p->bcache || p->inherits ? 0 : open_and_load(p);
+	int err = 0;
 
+	if (!p->bcache && !p->inherits) {
+		find_bcache_features(f);
+		if (strcmp(f->path, "ok"))
+			return -ENOENT;
+		err = open_and_load(p);
+	}
 	snprintf(f->path, sizeof(f->path), "%s",
 		 err ? "missing: this kernel does not load the programs for bcache" : "ok");
 	snprintf(f->bypass, sizeof(f->bypass), "%s", f->path);
@@ -58,10 +66,19 @@ int load_bcache(struct probe *p)
 	return err;
 }
 
+static const char *cannot_load(const struct probe *p)
+{
+	static char error[SIGNAL_BYTES + 64];
+
+	snprintf(error, sizeof(error), "cannot load the programs for bcache: %s",
+		 p->features.path + strlen("missing: "));
+	return error;
+}
+
 const char *attach_bcache(struct probe *p)
 {
 	if (load_bcache(p))
-		return "cannot load the programs for bcache (see stderr); is its module loaded?";
+		return cannot_load(p);
 	if (!p->bcache_attached && bcache_bpf__attach(p->bcache))
 		return "cannot attach to bcache's tracepoints: restart the probe";
 	p->bcache_attached = true;

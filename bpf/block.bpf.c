@@ -3,34 +3,21 @@
 #include "volume.bpf.h"
 #include "device.bpf.h"
 
-static __always_inline int bio_queue(struct bio *bio)
+static __always_inline void bio_queue(struct bio *bio, bool atomics)
 {
-	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
+	struct eb_dev *e = find_dev(bio_dev(bio));
 	__u64 stamp = 0;
 	__u32 roles;
 
 	if (!e)
-		return 0;
+		return;
 	roles = e->roles;
 	if (roles & (EB_IS_VOLUME | EB_IS_BIO))
 		stamp = arrival_stamp(bio);
 	if (roles & EB_IS_VOLUME)
-		arrive(bio, e, roles, stamp);
+		arrive(bio, e, roles, stamp, atomics);
 	if (roles & (EB_HAS_CACHE | EB_IS_BIO))
 		device_queue(bio, e, roles, stamp);
-	return 0;
-}
-
-/* While I/O statistics are off, the partition is unknown and the disk is used instead. */
-static __always_inline __u32 request_dev(struct request *rq)
-{
-	struct block_device *part = rq->part;
-	struct gendisk *disk;
-
-	if (part)
-		return part->bd_dev;
-	disk = rq->q->disk;
-	return disk ? disk->major << 20 | disk->first_minor : 0;
 }
 
 /* An end at a plain disk that is a volume; its start was counted by arrive(). */
@@ -43,28 +30,27 @@ static __always_inline void disk_complete(struct eb_dev *e, __u32 dir, __u32 amo
 	touch(e->volume, now_ns);
 }
 
-static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
+static __always_inline void rq_complete(struct request *rq, __u32 nr_bytes)
 {
 	struct eb_dev *e = find_dev(request_dev(rq));
 	__u32 op, roles;
 	__u64 now_ns;
 
 	if (!e || !nr_bytes)
-		return 0;
+		return;
 	roles = e->roles;
 	op = rq->cmd_flags & OP_MASK;
 	if (op > REQ_OP_WRITE) {
 		/* Of the other operations arrive() counted only these, and no driver commands. */
 		if (roles & EB_IS_DISK && is_special_write(op))
 			disk_complete(e, EB_WRITE, nr_bytes, bpf_ktime_get_ns());
-		return 0;
+		return;
 	}
 	now_ns = bpf_ktime_get_ns();
 	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
 		device_complete(rq, e, roles, op, nr_bytes, now_ns);
 	if (roles & EB_IS_DISK)
 		disk_complete(e, op, nr_bytes, now_ns);
-	return 0;
 }
 
 /* A bio ends at a plain disk without having been a request: it was refused (NOWAIT, errors). */
@@ -87,45 +73,33 @@ static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u3
 	c->arrivals[dir].refused_bytes += bytes;
 }
 
-static __always_inline int bio_complete(struct bio *bio)
+static __always_inline void bio_complete(struct bio *bio)
 {
-	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
+	struct eb_dev *e = find_dev(bio_dev(bio));
 	__u32 op, roles;
 	__u64 now_ns;
 
 	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_DISK)))
-		return 0;
+		return;
 	roles = e->roles;
 	op = bio->bi_opf & OP_MASK;
 	if (!(roles & EB_IS_BIO)) {
 		disk_refused(bio, e, roles, op);
-		return 0;
+		return;
 	}
 	now_ns = bpf_ktime_get_ns();
 	if (op <= REQ_OP_WRITE && (roles & (EB_IS_BACKING | EB_IS_CACHE)) && !(roles & EB_IS_DM))
 		device_bio_complete(bio, e, roles, op, now_ns);
 	if (roles & EB_IS_DISK && !is_part(bio) && (op <= REQ_OP_WRITE || !is_discard(op)))
 		disk_complete(e, op & 1, 1, now_ns);
-	return 0;
 }
 
-SEC("tp_btf/block_bio_queue")
-int BPF_PROG(block_bio_queue, struct bio *bio)
-{
-	return bio_queue(bio);
-}
-
-SEC("tp_btf/block_rq_complete")
-int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int nr_bytes)
-{
-	return rq_complete(rq, nr_bytes);
-}
-
+PROGRAM(block_bio_queue, "block_bio_queue", bio_queue(bio, true), struct bio *bio)
+PROGRAM_WITH_QUEUE(block_bio_queue, "block_bio_queue", bio_queue(bio, false), struct bio *bio)
+PROGRAM(block_rq_complete, "block_rq_complete", rq_complete(rq, nr_bytes), struct request *rq,
+	int error, unsigned int nr_bytes)
 /* Attached while a plain disk or a device without requests is tracked. */
-SEC("tp_btf/block_bio_complete")
-int BPF_PROG(block_bio_complete, struct request_queue *q, struct bio *bio)
-{
-	return bio_complete(bio);
-}
+PROGRAM(block_bio_complete, "block_bio_complete", bio_complete(bio), struct request_queue *q,
+	struct bio *bio)
 
 char LICENSE[] SEC("license") = "GPL";

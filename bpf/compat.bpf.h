@@ -39,6 +39,52 @@ enum {
 
 #define __core __attribute__((preserve_access_index))
 
+/* In v6.10; only programs that call them need them. See "Preemption" in README.md. */
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
+/*
+ * Defines two programs for a tracepoint. The loader loads NAME_guarded where the kernel can preempt
+ * programs of tracepoints, NAME elsewhere: old kernels refuse the calls even if they are dead code.
+ */
+#define PROGRAM(name, tracepoint, call, args...) \
+	SEC("tp_btf/" tracepoint)                \
+	int BPF_PROG(name, ##args)               \
+	{                                        \
+		call;                            \
+		return 0;                        \
+	}                                        \
+	SEC("tp_btf/" tracepoint)                \
+	int BPF_PROG(name##_guarded, ##args)     \
+	{                                        \
+		bpf_preempt_disable();           \
+		call;                            \
+		bpf_preempt_enable();            \
+		return 0;                        \
+	}
+
+/*
+ * The same tracepoint where its first argument is the request queue, until e8a676d61c07 ("block:
+ * simplify and extend the block_bio_merge tracepoint class") and 1c02fca620f7 ("block: remove the
+ * request_queue argument to the block_bio_remap tracepoint") (in v5.11).
+ */
+#define PROGRAM_WITH_QUEUE(name, tracepoint, call, args...)              \
+	SEC("tp_btf/" tracepoint)                                        \
+	int BPF_PROG(name##_with_queue, struct request_queue *q, ##args) \
+	{                                                                \
+		call;                                                    \
+		return 0;                                                \
+	}
+
+/* The same tracepoint of a module without BTF; its arguments are numbers. */
+#define PROGRAM_RAW(name, tracepoint, call) \
+	SEC("raw_tp/" tracepoint)           \
+	int name##_raw(__u64 *arg)          \
+	{                                   \
+		call;                       \
+		return 0;                   \
+	}
+
 struct gendisk {
 	int major;
 	int first_minor;
@@ -75,6 +121,54 @@ struct request {
 	struct block_device *part;
 	__u64 start_time_ns;
 } __core;
+
+/*
+ * bio->bi_bdev was bi_disk until 309dca309fc3 ("block: store a block_device pointer in struct bio")
+ * (in v5.12). A bio for a partition was changed to one for its disk before it was queued.
+ */
+struct bio___disk {
+	struct gendisk *bi_disk;
+} __core;
+
+#define BIO_HAS_BDEV bpf_core_field_exists(((struct bio *)0)->bi_bdev)
+
+/* request_queue.disk is in v5.15; request.rq_disk was removed in v5.17. */
+struct request___disk {
+	struct gendisk *rq_disk;
+} __core;
+
+static __always_inline __u32 disk_dev(struct gendisk *disk)
+{
+	return disk ? disk->major << 20 | disk->first_minor : 0;
+}
+
+/* The dev_t of the device of a bio. */
+static __always_inline __u32 bio_dev(struct bio *bio)
+{
+	if (BIO_HAS_BDEV)
+		return bio->bi_bdev->bd_dev;
+	return disk_dev(((struct bio___disk *)bio)->bi_disk);
+}
+
+static __always_inline struct gendisk *request_disk(struct request *rq)
+{
+	if (bpf_core_field_exists(((struct request_queue *)0)->disk))
+		return rq->q->disk;
+	return ((struct request___disk *)rq)->rq_disk;
+}
+
+/* While I/O statistics are off, the partition is unknown and the disk is used instead. */
+static __always_inline __u32 request_dev(struct request *rq)
+{
+	struct block_device *part;
+
+	if (BIO_HAS_BDEV) {
+		part = rq->part;
+		if (part)
+			return part->bd_dev;
+	}
+	return disk_dev(request_disk(rq));
+}
 
 /* dm_mod: each bio that a target gets is a clone within this struct, which has the original. */
 struct dm_io {

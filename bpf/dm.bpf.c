@@ -41,46 +41,42 @@ static __always_inline struct eb_dev *dm_entry(__u32 dev, struct bio *bio)
 	return e && (e->roles & EB_IS_DM) && (bio->bi_opf & OP_MASK) <= REQ_OP_WRITE ? e : NULL;
 }
 
-SEC("tp_btf/block_bio_queue")
-int BPF_PROG(dm_bio_queue, struct bio *bio)
+static __always_inline void bio_queue(struct bio *bio)
 {
-	struct eb_dev *e = dm_entry(bio->bi_bdev->bd_dev, bio);
+	struct eb_dev *e = dm_entry(bio_dev(bio), bio);
 	__u32 bytes = bio->bi_iter.bi_size;
 	struct eb_vol_cpu *c;
 	struct join *j;
 	__u64 id;
 
 	if (!e || !bytes)
-		return 0;
+		return;
 	c = vol_counters(e->roles & EB_IS_VOLUME ? e->volume_slot : e->backs_slot);
 	if (!c)
-		return 0;
+		return;
 	id = address_of(bio);
 	j = join_of(c, id);
 	j->id = id;
 	j->start_ns = arrival_stamp(bio);
 	j->bytes = bytes;
-	return 0;
 }
 
-SEC("tp_btf/block_bio_remap")
-int BPF_PROG(dm_bio_remap, struct bio *bio, __u32 volume)
+static __always_inline void bio_remap(struct bio *bio, __u32 volume)
 {
 	struct eb_dev *e = dm_entry(volume, bio), *to;
 	struct join *j;
 	__u64 id;
 
 	if (!e || !(e->roles & EB_IS_VOLUME) || !bio->bi_iter.bi_size)
-		return 0;
-	to = find_dev(bio->bi_bdev->bd_dev);
+		return;
+	to = find_dev(bio_dev(bio));
 	if (!to || !(to->roles & (EB_IS_BACKING | EB_IS_CACHE)))
-		return 0;
+		return;
 	id = original_bio(bio);
 	j = id ? join_find(&joins, id) : NULL;
 	/* Workers send parts that had to wait, at the same time as others are sent. */
 	if (j)
 		__sync_fetch_and_or(&j->id, to->roles & EB_IS_BACKING ? TO_BACKING : TO_CACHE);
-	return 0;
 }
 
 /* A part at the backing device makes the whole request a miss, as in bcache. */
@@ -115,16 +111,15 @@ static __always_inline void volume_done(struct eb_dev *e, struct join *j, __u32 
 	count_latency(flow, stamp_age_ns(j->start_ns, now_ns));
 }
 
-SEC("tp_btf/block_bio_complete")
-int BPF_PROG(dm_bio_complete, struct request_queue *q, struct bio *bio)
+static __always_inline void bio_complete(struct bio *bio)
 {
-	struct eb_dev *e = dm_entry(bio->bi_bdev->bd_dev, bio);
+	struct eb_dev *e = dm_entry(bio_dev(bio), bio);
 	__u32 dir = bio->bi_opf & 1, bytes = bio->bi_iter.bi_size;
 	struct join *j;
 	__u64 now_ns;
 
 	if (!e)
-		return 0;
+		return;
 	j = join_find(&joins, address_of(bio));
 	now_ns = bpf_ktime_get_ns();
 	if (e->roles & EB_IS_VOLUME)
@@ -135,7 +130,11 @@ int BPF_PROG(dm_bio_complete, struct request_queue *q, struct bio *bio)
 				now_ns);
 	if (j)
 		j->id = 0;
-	return 0;
 }
+
+PROGRAM(dm_bio_queue, "block_bio_queue", bio_queue(bio), struct bio *bio)
+PROGRAM(dm_bio_remap, "block_bio_remap", bio_remap(bio, volume), struct bio *bio, __u32 volume)
+PROGRAM(dm_bio_complete, "block_bio_complete", bio_complete(bio), struct request_queue *q,
+	struct bio *bio)
 
 char LICENSE[] SEC("license") = "GPL";

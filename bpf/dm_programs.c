@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "endio.h"
 #include "objects.h"
@@ -19,6 +20,7 @@ static int open_and_load(struct probe *p)
 		return -errno;
 	dm->rodata->ncpu = p->ncpu;
 	dm->rodata->flags = p->features.flags;
+	choose_programs(dm->obj, &p->features);
 	err = share_maps(dm->obj, p->block->obj);
 	if (!err)
 		err = dm_bpf__load(dm);
@@ -43,8 +45,14 @@ static void find_class(struct probe *p)
 int load_dm(struct probe *p)
 {
 	struct features *f = &p->features;
-	int err = p->dm || p->inherits ? 0 : open_and_load(p);
+	int err = 0;
 
+	if (!p->dm && !p->inherits) {
+		find_dm_features(f);
+		if (strcmp(f->dm_path, "ok"))
+			return -ENOENT;
+		err = open_and_load(p);
+	}
 	if (!p->inherits)
 		snprintf(f->dm_path, sizeof(f->dm_path), "%s",
 			 err ? "missing: this kernel does not load the programs for device-mapper"
@@ -56,10 +64,19 @@ int load_dm(struct probe *p)
 	return err;
 }
 
+static const char *cannot_load(const struct probe *p)
+{
+	static char error[SIGNAL_BYTES + 64];
+
+	snprintf(error, sizeof(error), "cannot load the programs for device-mapper: %s",
+		 p->features.dm_path + strlen("missing: "));
+	return error;
+}
+
 const char *attach_dm(struct probe *p)
 {
 	if (load_dm(p))
-		return "cannot load the programs for device-mapper (see stderr); is dm_mod loaded?";
+		return cannot_load(p);
 	if (!p->dm_attached && dm_bpf__attach(p->dm))
 		return "cannot attach to the block layer's tracepoints: restart the probe";
 	p->dm_attached = true;

@@ -46,22 +46,42 @@ static __always_inline void count_gap(struct eb_vol_cpu *c, __u64 gap_ns)
 	c->gaps_ns[bucket] += gap_ns;
 }
 
+/* Sets the last activity; false if another arrival did so first. */
+static __always_inline bool take_gap(struct eb_vol *v, __u64 last_ns, __u64 now_ns, bool atomics)
+{
+	if (atomics)
+		return __sync_val_compare_and_swap(&v->last_ns, last_ns, now_ns) == last_ns;
+	if (v->last_ns != last_ns)
+		return false;
+	v->last_ns = now_ns;
+	return true;
+}
+
+static __always_inline bool take_armed(struct eb_vol *v, bool atomics)
+{
+	if (atomics)
+		return __sync_lock_test_and_set(&v->armed, 0);
+	v->armed = 0;
+	return true;
+}
+
 /*
  * Handles an arrival that finds the last activity stale. If requests arrive on several CPUs at the
- * same time, one of them takes the gap, and one the flag of an idle volume.
+ * same time, one of them takes the gap, and one the flag of an idle volume. Without atomic
+ * instructions (in v5.12) two may, at worst: then a gap counts twice, and the loader ignores the
+ * second edge.
  */
 static __always_inline void leave_idle(struct eb_dev *e, struct eb_vol *v, struct eb_vol_cpu *c,
-				       __u64 stamp)
+				       __u64 stamp, bool atomics)
 {
 	__u64 last_ns = v->last_ns, gap_ns = 0;
 	__u64 now_ns = stamp_full_ns(stamp, shared.clock_ns);
 
-	if (__sync_val_compare_and_swap(&v->last_ns, last_ns, now_ns) == last_ns &&
-	    idle_gap_ns(last_ns, now_ns, 0))
+	if (take_gap(v, last_ns, now_ns, atomics) && idle_gap_ns(last_ns, now_ns, 0))
 		gap_ns = idle_gap_ns(last_ns, now_ns, in_flight(v, e->volume_slot));
 	if (gap_ns)
 		count_gap(c, gap_ns);
-	if (v->armed && __sync_lock_test_and_set(&v->armed, 0))
+	if (v->armed && take_armed(v, atomics))
 		push_edge(c, e->volume, EB_EDGE_BUSY, now_ns,
 			  now_ns > last_ns ? now_ns - last_ns : 0);
 }

@@ -129,7 +129,8 @@ static const char *check_kernel(const struct btf *btf)
 	char level[LOCKDOWN_BYTES];
 
 	if (!btf)
-		return "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)";
+		return "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux): install "
+		       "ebbgate-probe-bcc";
 	if (read_lockdown(level) && !strcmp(level, "confidentiality"))
 		return "missing: the kernel is locked down (lockdown=confidentiality), so BPF "
 		       "programs may not read its memory";
@@ -159,6 +160,79 @@ void find_inherited_features(struct features *f)
 	set(f->dm_class, "ok");
 }
 
+static bool can_disable_preemption(const struct btf *btf)
+{
+	return btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
+	       btf__find_by_name_kind(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
+}
+
+/*
+ * Tracepoints call programs under SRCU-fast, and so with preemption on, since ("tracing: Guard
+ * __DECLARE_TRACE() use of __DO_TRACE_CALL() with SRCU-fast") (in v7.0).
+ */
+static bool is_preemptible(const struct btf *btf)
+{
+	return btf__find_by_name_kind(btf, "tracepoint_srcu_srcu_data", BTF_KIND_VAR) > 0 &&
+	       btf__find_by_name_kind(btf, "srcu_ctr", BTF_KIND_STRUCT) > 0 &&
+	       can_disable_preemption(btf);
+}
+
+static bool has_member(const struct btf *btf, const char *type, const char *member)
+{
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+
+	return id > 0 && member_bits(btf, btf__type_by_id(btf, id), member) >= 0;
+}
+
+/* Whether there is BTF of a module; its type is in that of the kernel if it is built in. */
+static bool has_btf(const struct btf *kernel, const char *module, const char *type)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/kernel/btf/%s", module);
+	return !access(path, R_OK) || btf__find_by_name_kind(kernel, type, BTF_KIND_STRUCT) > 0;
+}
+
+/* Without BTF of its module raw tracepoints give the same. */
+static void find_bcache(struct features *f, const struct btf *btf)
+{
+	bool loaded = !access("/sys/module/bcache", F_OK), typed;
+
+	typed = has_btf(btf, "bcache", "bcache_device");
+	f->bcache_raw = loaded && !typed;
+	set(f->path, loaded || typed ? "ok" : "missing: the bcache module is not loaded");
+	set(f->bypass, f->path);
+	set(f->class, f->path);
+}
+
+/* The way from a part to its request is known from BTF alone. */
+static void find_dm(struct features *f, const struct btf *btf)
+{
+	set(f->dm_path, "ok");
+	check_tracepoint(f->dm_path, btf, "block_bio_remap", 3);
+	if (!has_btf(btf, "dm_mod", "dm_target_io"))
+		set(f->dm_path, access("/sys/module/dm_mod", F_OK)
+					? "missing: the dm_mod module is not loaded"
+					: "missing: the kernel has no BTF of device-mapper");
+	set(f->dm_class, f->dm_path);
+}
+
+void find_bcache_features(struct features *f)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	find_bcache(f, btf);
+	btf__free(btf);
+}
+
+void find_dm_features(struct features *f)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	find_dm(f, btf);
+	btf__free(btf);
+}
+
 void find_features(struct features *f)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -169,19 +243,14 @@ void find_features(struct features *f)
 		btf__free(btf);
 		return;
 	}
-	check_tracepoint(f->volume, btf, "block_bio_queue", 1);
+	f->queue_first = tracepoint_arity(btf, "block_bio_queue") == 2;
+	f->preemptible = is_preemptible(btf);
+	f->whole_disks = !has_member(btf, "bio", "bi_bdev");
+	check_tracepoint(f->volume, btf, "block_bio_queue", f->queue_first ? 2 : 1);
 	check_tracepoint(f->device, btf, "block_rq_complete", 3);
 	check_tracepoint(f->device, btf, "block_bio_complete", 2);
-	check_tracepoint(f->dm_path, btf, "block_bio_remap", 3);
 	f->flags = find_flags(btf);
-	if (access(BCACHE_BTF, R_OK) && tracepoint_arity(btf, "bcache_request_end") < 0) {
-		set(f->path, "missing: the bcache module is not loaded");
-		set(f->bypass, f->path);
-		set(f->class, f->path);
-	}
-	if (!strcmp(f->dm_path, "ok") && access("/sys/kernel/btf/dm_mod", R_OK) &&
-	    btf__find_by_name_kind(btf, "dm_target_io", BTF_KIND_STRUCT) < 0)
-		set(f->dm_path, "missing: the dm_mod module is not loaded");
-	set(f->dm_class, f->dm_path);
+	find_bcache(f, btf);
+	find_dm(f, btf);
 	btf__free(btf);
 }

@@ -17,12 +17,24 @@ struct features {
 	char dm_path[SIGNAL_BYTES], dm_class[SIGNAL_BYTES];
 	bool btf;
 	struct eb_flags flags;
+	/* The request queue is the first argument of block_bio_queue (compat.bpf.h). */
+	bool queue_first;
+	/* A program of a tracepoint can be preempted, and can prevent it. */
+	bool preemptible;
+	/* bcache is loaded, but the kernel has no BTF of it. */
+	bool bcache_raw;
+	/* A bio does not tell the partition that it was sent to. */
+	bool whole_disks;
 };
 
 void find_features(struct features *f);
 
 /* The same for programs that are inherited. */
 void find_inherited_features(struct features *f);
+
+/* Look again at the modules, which may have been loaded since. */
+void find_bcache_features(struct features *f);
+void find_dm_features(struct features *f);
 
 /* Where data_insert_op says that a write is a fill; false if BTF does not tell. */
 bool find_fill_bit(__u64 *offset, __u64 *mask);

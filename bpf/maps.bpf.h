@@ -83,6 +83,43 @@ static __always_inline __u64 bio_id(struct bio *bio)
 	asm volatile("%0 -= %1" : "+r"(id) : "r"(origin));
 	return id;
 }
+
+/*
+ * Without BTF of the module its tracepoints are raw: the verifier does not know the type of their
+ * arguments, and a bio is read through a helper. Both forms are inlined with a constant `raw`.
+ */
+static __always_inline __u32 opf_of(struct bio *bio, bool raw)
+{
+	return raw ? BPF_CORE_READ(bio, bi_opf) : bio->bi_opf;
+}
+
+static __always_inline __u32 bytes_of(struct bio *bio, bool raw)
+{
+	return raw ? BPF_CORE_READ(bio, bi_iter.bi_size) : bio->bi_iter.bi_size;
+}
+
+static __always_inline __u64 stamp_of(struct bio *bio, bool raw)
+{
+	return raw ? BPF_CORE_READ((struct bio___stamped *)bio, bi_issue.value) : bio_stamp(bio);
+}
+
+/* No pointer may be subtracted from a number. */
+static __always_inline __u64 id_of(struct bio *bio, bool raw)
+{
+	return raw ? (__u64)bio : bio_id(bio);
+}
+
+static __always_inline __u32 dev_of(struct bio *bio, bool raw)
+{
+	struct gendisk *disk;
+
+	if (!raw)
+		return bio_dev(bio);
+	if (BIO_HAS_BDEV)
+		return BPF_CORE_READ(bio, bi_bdev, bd_dev);
+	disk = BPF_CORE_READ((struct bio___disk *)bio, bi_disk);
+	return BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+}
 #endif
 
 /* Bounds a bucket for the verifier; the compiler may prove the bound and drop the check. */

@@ -3,6 +3,8 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <stdio.h>
+#include <string.h>
 
 /* The maps of maps.bpf.h and edges.bpf.h; an object may do without some of them. */
 static const char *const shared_maps[] = { "vol_cpu", "dev_cpu", "edges", ".data.shared" };
@@ -18,6 +20,61 @@ int share_maps(const struct bpf_object *object, const struct bpf_object *owner)
 			return err;
 	}
 	return 0;
+}
+
+#define GUARDED "_guarded"
+#define WITH_QUEUE "_with_queue"
+#define RAW "_raw"
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), end_length = strlen(end);
+
+	return length > end_length && !strcmp(name + length - end_length, end);
+}
+
+static struct bpf_program *variant(const struct bpf_object *object, const char *name,
+				   const char *end)
+{
+	char full[128];
+
+	snprintf(full, sizeof(full), "%s%s", name, end);
+	return bpf_object__find_program_by_name(object, full);
+}
+
+static bool suits(const struct bpf_object *object, const char *name, const struct features *f)
+{
+	if (ends_with(name, WITH_QUEUE))
+		return f->queue_first;
+	if (ends_with(name, RAW))
+		return f->bcache_raw;
+	if (ends_with(name, GUARDED))
+		return f->preemptible;
+	if (variant(object, name, RAW) && f->bcache_raw)
+		return false;
+	return !f->preemptible && !(f->queue_first && variant(object, name, WITH_QUEUE));
+}
+
+void choose_programs(struct bpf_object *object, const struct features *features)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program (program, object)
+		bpf_program__set_autoload(program,
+					  suits(object, bpf_program__name(program), features));
+}
+
+struct bpf_program *chosen_program(const struct bpf_object *object, const char *name)
+{
+	static const char *const ends[] = { "", GUARDED, WITH_QUEUE };
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct bpf_program *program = variant(object, name, ends[i]);
+
+		if (program && bpf_program__autoload(program))
+			return program;
+	}
+	return NULL;
 }
 
 uint64_t program_recursion_misses(int fd)

@@ -22,15 +22,19 @@ bool block_device_exists(uint32_t dev)
 	return !access(path, F_OK);
 }
 
-bool block_has_requests(uint32_t dev)
+bool block_is_partition(uint32_t dev)
 {
 	char path[PATH_BYTES];
 
 	block_path(path, dev, "partition", "");
-	if (access(path, F_OK))
-		block_path(path, dev, "mq", "");
-	else
-		block_path(path, dev, "../mq", "");
+	return !access(path, F_OK);
+}
+
+bool block_has_requests(uint32_t dev)
+{
+	char path[PATH_BYTES];
+
+	block_path(path, dev, block_is_partition(dev) ? "../mq" : "mq", "");
 	return !access(path, F_OK);
 }
 

@@ -10,6 +10,7 @@
 #include "record.h"
 
 bool block_device_exists(uint32_t dev);
+bool block_is_partition(uint32_t dev);
 
 /* Only blk-mq devices (and partitions of them) turn bios into requests. */
 bool block_has_requests(uint32_t dev);

@@ -185,6 +185,15 @@ void untrack(struct probe *p, struct volume *v)
 	detach_unneeded(p);
 }
 
+static bool names_partition(const struct command *cmd)
+{
+	bool found = cmd->backing && block_is_partition(cmd->backing);
+
+	for (size_t i = 0; i < cmd->caches; i++)
+		found |= block_is_partition(cmd->cache[i]);
+	return found;
+}
+
 static const char *check_command(struct probe *p, const struct command *cmd)
 {
 	if (volume_named(p, cmd->name))
@@ -200,6 +209,9 @@ static const char *check_command(struct probe *p, const struct command *cmd)
 	for (size_t i = 0; i < cmd->caches; i++)
 		if (!block_device_exists(cmd->cache[i]))
 			return "no such cache device";
+	if (p->features.whole_disks && names_partition(cmd))
+		return "this kernel does not tell partitions apart: only caches on whole disks can "
+		       "be tracked";
 	if (kind_is_dm(cmd->kind) && block_has_requests(cmd->volume))
 		return "this is not a volume of dm-cache or dm-writecache";
 	return NULL;

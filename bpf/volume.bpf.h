@@ -21,7 +21,8 @@ static __always_inline void arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals
 		c->flush++;
 }
 
-static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 roles, __u64 stamp)
+static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 roles, __u64 stamp,
+				   bool atomics)
 {
 	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
 	struct eb_vol *v = volume_of(e->volume);
@@ -36,7 +37,7 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 		c->arrived_ns = stamp;
 	}
 	if (idle_stale(v->last_ns, stamp))
-		leave_idle(e, v, c, stamp);
+		leave_idle(e, v, c, stamp, atomics);
 	a = &c->arrivals[dir];
 	if ((opf & OP_MASK) > REQ_OP_WRITE && is_discard(opf & OP_MASK)) {
 		c->discard++;

@@ -61,6 +61,24 @@ struct cache_set;
 /* The address of a bio, a plain number here. */
 #define bio_id(bio) ((__u64)(bio))
 
+#define bio_dev(bio) READ_KERNEL(READ_KERNEL(bio, bi_bdev), bd_dev)
+
+#define id_of(bio, raw) bio_id(bio)
+#define dev_of(bio, raw) bio_dev(bio)
+#define opf_of(bio, raw) READ_KERNEL(bio, bi_opf)
+#define bytes_of(bio, raw) READ_KERNEL(bio, bi_iter.bi_size)
+#define stamp_of(bio, raw) bio_stamp(bio)
+
+static __always_inline __u32 request_dev(struct request *rq)
+{
+	struct block_device *part = READ_KERNEL(rq, part);
+	struct gendisk *disk = READ_KERNEL(READ_KERNEL(rq, q), disk);
+
+	if (part)
+		return READ_KERNEL(part, bd_dev);
+	return disk ? READ_KERNEL(disk, major) << 20 | READ_KERNEL(disk, first_minor) : 0;
+}
+
 /*
  * bcc compiles for the oldest BPF, which has no such atomic operations. If two requests end a gap
  * at the same instant, both may count it, and the loader ignores the second edge.

@@ -18,8 +18,13 @@ _FOLDERS = (_HERE, _HERE.parent)
 _INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 _LICENSE = re.compile(r'^char LICENSE\[\] SEC\("license"\) = "GPL";\n', re.MULTILINE)
 _PROGRAM = re.compile(
-    r'^SEC\("tp_btf/(?P<tracepoint>\w+)"\)\nint BPF_PROG\((?P<name>\w+), (?P<arguments>[^)]*)\)\n',
+    r'^PROGRAM\((?P<name>\w+), "(?P<tracepoint>\w+)",\s+(?P<call>\w+\([^()]*\)),\s+'
+    r"(?P<arguments>[^()]*)\)\n",
     re.MULTILINE,
+)
+# Programs for kernels that the libbpf probe serves.
+_OTHER_PROGRAM = re.compile(
+    r'^PROGRAM_\w+\(\w+, "\w+",\s+(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\n', re.MULTILINE
 )
 _ARGUMENT = re.compile(r"(?P<type>.*?)(?P<name>\w+)")
 _POINTER = re.compile(r"(?<!&)\b(?P<name>bio|rq|part|disk)(?P<members>(?:->\w+(?:\.\w+)*)+)")
@@ -29,7 +34,7 @@ def flatten(sources: list[str]) -> str:
     """Return the sources with what they include, each file once."""
     seen = {"compat.bpf.h"}
     text = "".join(_with_includes(name, seen) for name in sources)
-    text = _POINTER.sub(_read, _LICENSE.sub("", text))
+    text = _POINTER.sub(_read, _OTHER_PROGRAM.sub("", _LICENSE.sub("", text)))
     return (_HERE / "compat.bpf.h").read_text() + _PROGRAM.sub(_function, text)
 
 
@@ -67,6 +72,7 @@ def _function(program: re.Match[str]) -> str:
         f'\t_Static_assert(sizeof((trace_{tracepoint}({zeros}), 0)), "");\n'
         f"\treturn {name}({values});\n}}\n\n"
         f"static __always_inline int {name}({arguments})\n"
+        f"{{\n\t{program['call']};\n\treturn 0;\n}}\n"
     )
 
 

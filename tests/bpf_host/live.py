@@ -59,6 +59,18 @@ def skip_unless_possible(reason: str | None) -> None:
     pytest.skip(reason)
 
 
+def probe_with(stand_in: str, replaced: set[str], out: Path) -> Path:
+    """Link the probe with a file of stand_in/ in place of some of its own."""
+    here = Path(__file__).resolve().parent
+    bpf = here.parents[1] / "bpf"
+    stems = {path.stem for path in bpf.glob("*.c")} - replaced
+    objects = [str(BUILD / "bpf" / f"{stem}.o") for stem in sorted(stems) if "." not in stem]
+    flags = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{bpf}", f"-I{BUILD / 'bpf'}"]
+    libraries = ["-lbpf", "-lelf", "-lz", "-lcap"]
+    run(["cc", *flags, "-o", str(out), str(here / "stand_in" / stand_in), *objects, *libraries])
+    return out
+
+
 class LiveProbe:
     """Runs the probe and collects its records."""
 

@@ -15,21 +15,16 @@ from pathlib import Path
 import pytest
 
 from tests.bpf_host.live import (
-    BUILD,
     HeldDisk,
     LiveProbe,
     LoopDisk,
     dev_t,
-    run,
+    probe_with,
     skip_unless_possible,
     unavailable,
 )
 from tests.probe_records import Record, of_type
 
-HERE = Path(__file__).resolve().parent
-BPF = HERE.parents[1] / "bpf"
-REPLACED = {"bcache_programs", "endio"}
-LIBRARIES = ("-lbpf", "-lelf", "-lz", "-lcap")
 WRITES_END = "blkdev_bio_end_io_async"
 PERIOD_NS = 20_000_000
 
@@ -53,11 +48,7 @@ def _possible() -> None:
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The probe with stand_in/bcache.c in place of what needs bcache."""
     out = tmp_path_factory.mktemp("program") / "probe"
-    stems = {path.stem for path in BPF.glob("*.c")} - REPLACED
-    objects = [str(BUILD / "bpf" / f"{stem}.o") for stem in sorted(stems) if "." not in stem]
-    flags = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{BPF}", f"-I{BUILD / 'bpf'}"]
-    run(["cc", *flags, "-o", str(out), str(HERE / "stand_in/bcache.c"), *objects, *LIBRARIES])
-    return out
+    return probe_with("bcache.c", {"bcache_programs", "endio"}, out)
 
 
 class Destage:

@@ -37,6 +37,11 @@ bool block_device_exists(uint32_t dev)
 	return true;
 }
 
+bool block_is_partition(uint32_t dev)
+{
+	return dev == partition_of_a;
+}
+
 bool block_has_requests(uint32_t dev)
 {
 	return dev >> 20 == 8;
@@ -220,6 +225,22 @@ static void a_volume_that_does_not_fit_leaves_nothing(void)
 	CHECK(nothing_is_left());
 }
 
+static void a_partition_is_refused_where_the_kernel_does_not_tell_it(void)
+{
+	struct command cmd = { .kind = KIND_BCACHE, .volume = 252U << 20, .cache = { A | 1 } };
+
+	begin();
+	partition_of_a = A | 1;
+	cmd.backing = B;
+	cmd.caches = 1;
+	strcpy(cmd.name, "bcache");
+	p.features.whole_disks = true;
+	CHECK(strstr(track(&p, &cmd), "only caches on whole disks"));
+	CHECK(nothing_is_left());
+	p.features.whole_disks = false;
+	CHECK(!track(&p, &cmd));
+}
+
 static void a_volume_too_many_leaves_no_program_attached(void)
 {
 	struct command cmd = { .kind = KIND_BCACHE, .volume = 252U << 20, .name = "bcache" };
@@ -255,6 +276,7 @@ int main(void)
 	RUN(nothing_stays_in_whatever_order_volumes_go);
 	RUN(programs_are_attached_only_while_a_volume_needs_them);
 	RUN(a_volume_that_does_not_fit_leaves_nothing);
+	RUN(a_partition_is_refused_where_the_kernel_does_not_tell_it);
 	RUN(a_volume_too_many_leaves_no_program_attached);
 	RUN(a_volume_without_addresses_is_followed_and_says_so);
 	return check_done();
