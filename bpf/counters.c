@@ -28,6 +28,17 @@ void sum_device(const struct probe *p, int device, struct eb_dev_cpu *sum)
 		add((__u64 *)sum, (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu], sizeof(*sum));
 }
 
+uint64_t volume_moves(const struct probe *p, const struct volume *v)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
+		for (int dir = 0; dir < EB_DIRS; dir++)
+			sum += __atomic_load_n(&on_cpu(p, v, cpu)->started[dir], __ATOMIC_ACQUIRE) +
+			       __atomic_load_n(&on_cpu(p, v, cpu)->done[dir], __ATOMIC_ACQUIRE);
+	return sum;
+}
+
 void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inflight[EB_DIRS])
 {
 	const struct eb_vol *shared = volume_shared(p, v);

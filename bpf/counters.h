@@ -21,6 +21,9 @@ struct destage {
 void sum_volume(const struct probe *p, const struct volume *v, struct eb_vol_cpu *sum);
 void sum_device(const struct probe *p, int device, struct eb_dev_cpu *sum);
 
+/* Starts and ends together: it grows whenever a request begins or ends. */
+uint64_t volume_moves(const struct probe *p, const struct volume *v);
+
 /* Below 0 when a start was not seen and in_flight.c has not corrected it yet. */
 void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inflight[EB_DIRS]);
 

@@ -4,7 +4,8 @@
  * (the request began before the volume was tracked) or an end was not (the kernel skipped a
  * program). So the count begins with the kernel's own, a negative difference is set to 0, and so
  * is a positive one when nothing moves and the kernel counts 0. Destage in flight is corrected the
- * same way but begins with 0, because the kernel does not tell which requests are destage.
+ * same way but begins with 0, because the kernel does not tell which requests are destage. After a
+ * skipped program (`resync`) the count is not awaited to stand still for long.
  */
 #include "in_flight.h"
 
@@ -14,6 +15,7 @@
 
 /* The kernel does not count requests that wait in the scheduler, but none waits longer. */
 #define STILL_NS NS_PER_S
+#define RESYNC_STILL_NS (100 * NS_PER_MS)
 
 void init_in_flight(struct probe *p, struct volume *v)
 {
@@ -25,6 +27,19 @@ void init_in_flight(struct probe *p, struct volume *v)
 		return;
 	shared->unseen[EB_READ] = kernel[EB_READ];
 	shared->unseen[EB_WRITE] = kernel[EB_WRITE];
+}
+
+void resync_after_misses(struct probe *p, uint64_t misses)
+{
+	bool grew = misses > p->misses;
+
+	p->misses = misses;
+	if (!grew)
+		return;
+	for_each_volume (v, p)
+		v->resync = true;
+	for (int i = 0; i < EB_DEVICES; i++)
+		p->device[i].resync = true;
 }
 
 static bool kernel_counts_none(uint32_t dev)
@@ -48,15 +63,20 @@ static bool volume_moved(struct volume *v, const struct eb_vol_cpu *sum)
 void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cpu *sum)
 {
 	struct eb_vol *shared = volume_shared(p, v);
-	bool moved = volume_moved(v, sum), still;
+	bool moved = volume_moved(v, sum), empty;
+	/* The kernel does not count what waits in the scheduler of a plain disk. */
+	bool may_be_empty = !moved || (v->resync && v->kind != KIND_DISK);
+	uint64_t moves = volume_moves(p, v);
 	int64_t inflight[EB_DIRS];
 
 	volume_in_flight(p, v, inflight);
-	still = !moved && (inflight[EB_READ] > 0 || inflight[EB_WRITE] > 0) &&
-		kernel_counts_none(v->dev);
+	empty = may_be_empty && (v->resync || inflight[EB_READ] > 0 || inflight[EB_WRITE] > 0) &&
+		kernel_counts_none(v->dev) && volume_moves(p, v) == moves;
 	for (int dir = 0; dir < EB_DIRS; dir++)
-		if (inflight[dir] < 0 || still)
+		if (inflight[dir] < 0 || empty)
 			shared->unseen[dir] -= inflight[dir];
+	if (empty)
+		v->resync = false;
 }
 
 static bool device_is_still(struct device *d, const struct destage_counts *c, uint64_t now)
@@ -68,7 +88,8 @@ static bool device_is_still(struct device *d, const struct destage_counts *c, ui
 		d->last_done_ios = done_ios;
 		d->moved_ns = now;
 	}
-	return now - d->moved_ns >= STILL_NS && kernel_counts_none(d->dev);
+	return now - d->moved_ns >= (d->resync ? RESYNC_STILL_NS : STILL_NS) &&
+	       kernel_counts_none(d->dev);
 }
 
 static void correct_device(struct probe *p, int device, uint64_t now)
@@ -81,11 +102,13 @@ static void correct_device(struct probe *p, int device, uint64_t now)
 	count_destage(p, device, &c);
 	ios = c.queued_ios - c.done_ios + d->unseen_ios;
 	bytes = c.queued_bytes - c.done_bytes + d->unseen_bytes;
-	still = (ios > 0 || bytes > 0) && device_is_still(d, &c, now);
+	still = (d->resync || ios > 0 || bytes > 0) && device_is_still(d, &c, now);
 	if (ios < 0 || still)
 		d->unseen_ios -= ios;
 	if (bytes < 0 || still)
 		d->unseen_bytes -= bytes;
+	if (still)
+		d->resync = false;
 }
 
 void correct_destage(struct probe *p, struct volume *v, uint64_t now)

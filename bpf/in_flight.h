@@ -5,6 +5,10 @@
 
 #include "state.h"
 
+/* Notes the runs of programs that the kernel skipped: if there are more, all counts may be wrong.
+ */
+void resync_after_misses(struct probe *p, uint64_t misses);
+
 void init_in_flight(struct probe *p, struct volume *v);
 void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cpu *sum);
 void correct_destage(struct probe *p, struct volume *v, uint64_t now);

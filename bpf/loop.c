@@ -184,6 +184,7 @@ static void check_volumes(struct probe *p, uint64_t now)
 
 static void tick(struct probe *p, uint64_t now)
 {
+	resync_after_misses(p, recursion_misses(p));
 	for_each_volume (v, p) {
 		struct eb_vol_cpu sum;
 
@@ -196,7 +197,7 @@ static void tick(struct probe *p, uint64_t now)
 		correct_destage(p, v, now);
 		write_tick(p, v, &sum, now);
 	}
-	p->warning[WARN_RECURSION].n = recursion_misses(p);
+	p->warning[WARN_RECURSION].n = p->misses;
 	write_warnings(p, now);
 }
 

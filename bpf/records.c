@@ -132,7 +132,8 @@ static const struct {
 	[WARN_STREAMS] = { "streams", "live streams pushed out of the stream table" },
 	[WARN_TABLE_FULL] = { "table_full", "requests pushed out of the path table" },
 	[WARN_CHAIN] = { "chain", "requests of more bios than are followed" },
-	[WARN_RECURSION] = { "missed", "program runs that the kernel skipped (recursion)" },
+	[WARN_RECURSION] = { "missed", "program runs that the kernel skipped; requests in flight "
+				       "are counted anew" },
 };
 
 static void write_warning(struct probe *p, enum warning_kind kind, uint64_t now)

@@ -27,6 +27,7 @@ struct device {
 	int64_t unseen_ios, unseen_bytes;
 	uint64_t last_queued_ios, last_done_ios;
 	uint64_t moved_ns;
+	bool resync;
 };
 
 /* ARMED: the programs will push the next arrival, but an earlier one may have been missed.
@@ -65,6 +66,7 @@ struct volume {
 
 	/* in_flight.c */
 	uint64_t last_started, last_done;
+	bool resync; /* a program was skipped since the count was last known to be right */
 
 	/* tick_record.c: highest values of differences that are reported as counters. */
 	uint64_t other_ios, other_bytes;
@@ -122,6 +124,7 @@ struct probe {
 	struct volume volume[EB_VOLUMES];
 	struct device device[EB_DEVICES];
 	struct warning warning[WARN_KINDS];
+	uint64_t misses; /* runs of programs that the kernel skipped */
 	/* loop.c */
 	uint64_t tick_ns;
 	uint64_t next_tick_ns;

@@ -200,6 +200,7 @@ static void put_lost(struct probe *p, const struct eb_vol_cpu *c)
 	json_u64(&p->json, "unmatched", c->lost_unmatched);
 	json_u64(&p->json, "streams", c->lost_streams);
 	json_u64(&p->json, "table", c->lost_table);
+	json_u64(&p->json, "missed", p->misses);
 	json_close(&p->json);
 	p->warning[WARN_RING_LOST].n += c->lost_ring;
 	p->warning[WARN_UNMATCHED].n += c->lost_unmatched;

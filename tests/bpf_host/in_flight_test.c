@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Requests of users in flight, where starts or ends were not seen. */
+#include "check.h"
+#include "clock.h"
+#include "counters.h"
+#include "in_flight.h"
+
+#include <string.h>
+
+#define CPUS 2
+
+static struct eb_shared shared;
+static struct eb_vol_cpu vol_cpu[EB_VOLUMES * CPUS];
+static struct eb_dev_cpu dev_cpu[EB_DEVICES * CPUS];
+static struct probe p = {
+	.ncpu = CPUS,
+	.shared = &shared,
+	.vol_cpu = vol_cpu,
+	.dev_cpu = dev_cpu,
+};
+static struct volume *v = &p.volume[0];
+static uint64_t kernel_in_flight;
+static uint64_t started_while_read;
+
+bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
+{
+	(void)dev;
+	vol_cpu[0].started[EB_READ] += started_while_read;
+	inflight[EB_READ] = kernel_in_flight;
+	inflight[EB_WRITE] = 0;
+	return true;
+}
+
+static void begin(enum kind kind)
+{
+	memset(&shared, 0, sizeof(shared));
+	memset(vol_cpu, 0, sizeof(vol_cpu));
+	memset(dev_cpu, 0, sizeof(dev_cpu));
+	memset(p.device, 0, sizeof(p.device));
+	kernel_in_flight = 0;
+	started_while_read = 0;
+	p.misses = 0;
+	*v = (struct volume){ .used = true, .kind = kind, .backing = -1 };
+}
+
+static void started(unsigned int n)
+{
+	vol_cpu[0].started[EB_READ] += n;
+}
+
+static void done(unsigned int n)
+{
+	vol_cpu[1].done[EB_READ] += n;
+}
+
+/* A tick: the count in flight after its corrections. */
+static int64_t tick(uint64_t misses)
+{
+	struct eb_vol_cpu sum;
+	int64_t inflight[EB_DIRS];
+
+	resync_after_misses(&p, misses);
+	sum_volume(&p, v, &sum);
+	correct_in_flight(&p, v, &sum);
+	volume_in_flight(&p, v, inflight);
+	return inflight[EB_READ];
+}
+
+static void an_end_that_was_skipped_goes_at_once_from_a_volume_that_never_stands_still(void)
+{
+	begin(KIND_BCACHE);
+	started(4);
+	done(3);
+	CHECK_EQ(tick(0), 1);
+	started(1);
+	done(1);
+	CHECK_EQ(tick(0), 1);
+	started(1);
+	done(1);
+	CHECK_EQ(tick(1), 0);
+	started(2);
+	CHECK_EQ(tick(1), 2);
+}
+
+static void the_kernels_own_count_must_be_zero_first(void)
+{
+	begin(KIND_BCACHE);
+	started(2);
+	kernel_in_flight = 1;
+	CHECK_EQ(tick(1), 2);
+	started(1);
+	done(2);
+	kernel_in_flight = 0;
+	CHECK_EQ(tick(1), 0);
+	CHECK(!v->resync);
+}
+
+static void a_request_that_begins_meanwhile_puts_it_off(void)
+{
+	begin(KIND_BCACHE);
+	started(1);
+	started_while_read = 1;
+	CHECK_EQ(tick(1), 2);
+	CHECK(v->resync);
+	started_while_read = 0;
+	done(1);
+	CHECK_EQ(tick(1), 0);
+}
+
+static void a_start_that_was_skipped_goes_too(void)
+{
+	begin(KIND_BCACHE);
+	started(1);
+	done(2);
+	CHECK_EQ(tick(1), 0);
+	started(3);
+	CHECK_EQ(tick(1), 3);
+}
+
+static void a_plain_disk_must_stand_still_because_its_scheduler_may_hold_requests(void)
+{
+	begin(KIND_DISK);
+	started(4096);
+	CHECK_EQ(tick(1), 4096);
+	CHECK_EQ(tick(1), 0);
+}
+
+static void destage_need_not_stand_still_for_long(void)
+{
+	uint64_t now = 5 * NS_PER_S;
+	struct destage d;
+
+	begin(KIND_BCACHE);
+	v->backing = 0;
+	p.device[0] = (struct device){ .dev = 8, .users = 1, .moved_ns = now };
+	dev_cpu[0].queued_ios = 3;
+	correct_destage(&p, v, now);
+	resync_after_misses(&p, 7);
+	correct_destage(&p, v, now + 99 * NS_PER_MS);
+	read_destage(&p, 0, &d);
+	CHECK_EQ(d.ios, 3);
+	correct_destage(&p, v, now + 100 * NS_PER_MS);
+	read_destage(&p, 0, &d);
+	CHECK_EQ(d.ios, 0);
+	CHECK(!p.device[0].resync);
+}
+
+int main(void)
+{
+	RUN(an_end_that_was_skipped_goes_at_once_from_a_volume_that_never_stands_still);
+	RUN(the_kernels_own_count_must_be_zero_first);
+	RUN(a_request_that_begins_meanwhile_puts_it_off);
+	RUN(a_start_that_was_skipped_goes_too);
+	RUN(a_plain_disk_must_stand_still_because_its_scheduler_may_hold_requests);
+	RUN(destage_need_not_stand_still_for_long);
+	return check_done();
+}
