@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "endio.h"
+#include "join.h"
 #include "objects.h"
 #include "block.skel.h"
 #include "bcache.skel.h"

@@ -2,6 +2,7 @@
 /* The block layer's tracepoints: arrivals at volumes, completions at devices. */
 #include "volume.bpf.h"
 #include "device.bpf.h"
+#include "path.bpf.h"
 
 static __always_inline void bio_queue(struct bio *bio, bool atomics)
 {
@@ -12,11 +13,11 @@ static __always_inline void bio_queue(struct bio *bio, bool atomics)
 	if (!e)
 		return;
 	roles = e->roles;
-	if (roles & (EB_IS_VOLUME | EB_IS_BIO))
+	if (roles & (EB_IS_VOLUME | EB_IS_BIO | EB_IS_DM))
 		stamp = arrival_stamp(bio);
 	if (roles & EB_IS_VOLUME)
 		arrive(bio, e, roles, stamp, atomics);
-	if (roles & (EB_HAS_CACHE | EB_IS_BIO))
+	if (roles & (EB_HAS_CACHE | EB_IS_BIO | EB_IS_DM))
 		device_queue(bio, e, roles, stamp);
 }
 
@@ -73,23 +74,44 @@ static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u3
 	c->arrivals[dir].refused_bytes += bytes;
 }
 
+/*
+ * A bio completes at a device without requests (dm, md). bcache makes users' bios complete at the
+ * backing device even if they were never sent there (a cached write, a hit). So on a device a bio
+ * counts only if it was seen to be queued, or if it is a copy, which may have begun before
+ * tracking.
+ */
+static __always_inline void joined_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
+						__u32 dir, __u64 now_ns)
+{
+	struct join *j = join_find(&joins, bio_id(bio));
+	__u32 left = bio->bi_iter.bi_size;
+
+	if (roles & EB_IS_DM && roles & EB_IS_VOLUME)
+		volume_done(e, j, dir, left, now_ns);
+	if (roles & (EB_IS_BACKING | EB_IS_CACHE) && (j || is_copy((__u64)bio->bi_end_io)))
+		device_bio_done(bio, e, roles, dir, j ? j->bytes : left, j ? j->start_ns : 0,
+				now_ns);
+	if (j)
+		j->id = 0;
+}
+
 static __always_inline void bio_complete(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio_dev(bio));
 	__u32 op, roles;
 	__u64 now_ns;
 
-	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_DISK)))
+	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_DM | EB_IS_DISK)))
 		return;
 	roles = e->roles;
 	op = bio->bi_opf & OP_MASK;
-	if (!(roles & EB_IS_BIO)) {
+	if (!(roles & (EB_IS_BIO | EB_IS_DM))) {
 		disk_refused(bio, e, roles, op);
 		return;
 	}
 	now_ns = bpf_ktime_get_ns();
-	if (op <= REQ_OP_WRITE && (roles & (EB_IS_BACKING | EB_IS_CACHE)) && !(roles & EB_IS_DM))
-		device_bio_complete(bio, e, roles, op, now_ns);
+	if (is_joined(roles) && op <= REQ_OP_WRITE)
+		joined_bio_complete(bio, e, roles, op, now_ns);
 	if (roles & EB_IS_DISK && !is_part(bio) && (op <= REQ_OP_WRITE || !is_discard(op)))
 		disk_complete(e, op & 1, 1, now_ns);
 }

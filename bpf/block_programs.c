@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "memory.h"
+#include "join.h"
 #include "objects.h"
 #include "block.skel.h"
 

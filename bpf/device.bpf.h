@@ -74,20 +74,31 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
 }
 
 /*
- * A device without requests may split a bio (md does, and stamps it again) and pass parts or all of
- * it to other devices. So its size and its start are kept, and parts do not count.
+ * A device without requests may split a bio (md and dm do, and stamp the rest again) and pass parts
+ * or all of it to other devices. So its size and its start are kept, and parts do not count.
  */
-static __always_inline void store_arrival(struct bio *bio, struct eb_dev *e, __u64 stamp)
+static __always_inline void store_arrival(struct bio *bio, struct eb_dev *e, __u32 roles,
+					  __u64 stamp)
 {
-	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
+	struct eb_vol_cpu *c = vol_counters(roles & EB_IS_VOLUME ? e->volume_slot : e->backs_slot);
+	__u32 bytes = bio->bi_iter.bi_size;
 	struct join *j;
+	__u64 id;
 
-	if (!c)
+	/* dm passes a request without data on in another way. */
+	if (!c || (roles & EB_IS_DM && !bytes))
 		return;
-	j = join_of(c, bio_id(bio));
-	j->id = bio_id(bio);
+	id = bio_id(bio);
+	j = join_of(c, id);
+	j->id = id;
 	j->start_ns = stamp;
-	j->bytes = bio->bi_iter.bi_size;
+	j->bytes = bytes;
+}
+
+/* A device whose bios are followed from their arrival to their end. */
+static __always_inline bool is_joined(__u32 roles)
+{
+	return roles & EB_IS_DM || (roles & EB_IS_BIO && roles & (EB_IS_BACKING | EB_IS_CACHE));
 }
 
 static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles,
@@ -95,8 +106,8 @@ static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u3
 {
 	struct eb_dev_cpu *c;
 
-	if (roles & EB_IS_BIO && roles & (EB_IS_BACKING | EB_IS_CACHE) && !(roles & EB_IS_DM))
-		store_arrival(bio, e, stamp);
+	if (is_joined(roles) && (bio->bi_opf & OP_MASK) <= REQ_OP_WRITE)
+		store_arrival(bio, e, roles, stamp);
 	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(roles, bio->bi_opf & 1))
 		return;
 	c = dev_counters(e->device_slot);
@@ -215,24 +226,6 @@ static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, _
 	c->copied[copy_kind(roles, dir)].bytes += bytes;
 	if (drain_is_awaited(e, roles, dir))
 		destage_drained(e, now_ns);
-}
-
-/*
- * A bio completes at a device without requests (dm, md). bcache makes users' bios complete at the
- * backing device even if they were never sent there (a cached write, a hit). So a bio counts only
- * if it was seen to be queued, or if it is a copy, which may have begun before tracking did.
- */
-static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
-						__u32 dir, __u64 now_ns)
-{
-	struct join *j = join_find(&joins, bio_id(bio));
-
-	if (!j && !is_copy((__u64)bio->bi_end_io))
-		return;
-	device_bio_done(bio, e, roles, dir, j ? j->bytes : bio->bi_iter.bi_size,
-			j ? j->start_ns : 0, now_ns);
-	if (j)
-		j->id = 0;
 }
 
 #endif

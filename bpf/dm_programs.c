@@ -7,9 +7,15 @@
 #include <string.h>
 
 #include "endio.h"
+#include "join.h"
 #include "objects.h"
 #include "block.skel.h"
 #include "dm.skel.h"
+
+/* Both objects have the same requests in flight. */
+_Static_assert(offsetof(struct dm_bpf__bss, joins) == offsetof(struct block_bpf__bss, joins) &&
+		       sizeof(struct dm_bpf__bss) == sizeof(struct block_bpf__bss),
+	       "the two objects must have the same .bss");
 
 static int open_and_load(struct probe *p)
 {
@@ -22,6 +28,8 @@ static int open_and_load(struct probe *p)
 	dm->rodata->flags = p->features.flags;
 	choose_programs(dm->obj, &p->features);
 	err = share_maps(dm->obj, p->block->obj);
+	if (!err)
+		err = bpf_map__reuse_fd(dm->maps.bss, bpf_map__fd(p->block->maps.bss));
 	if (!err)
 		err = dm_bpf__load(dm);
 	if (err)

@@ -14,8 +14,8 @@
 #define JOIN_BEGUN 7
 
 #ifndef EBBGATE_BCC
-/* Each object has its own. */
-static struct join_table joins;
+/* bcache.bpf.c has its own; dm.bpf.c has that of block.bpf.c. */
+struct join_table joins;
 #endif
 
 static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id)

@@ -73,15 +73,15 @@ static __always_inline struct eb_dev_cpu *dev_counters(__u32 slot)
 
 #ifndef EBBGATE_BCC
 /*
- * The identity of a bio as a number. The verifier refuses to hash a kernel pointer but allows the
- * distance between two pointers. Both are aligned to 8 bytes, so the low bits are free.
+ * The identity of a bio: its address as a number. The verifier refuses to hash a kernel pointer but
+ * allows its negation. It is aligned to 8 bytes, so the low bits are free.
  */
 static __always_inline __u64 bio_id(struct bio *bio)
 {
-	__u64 id = (__u64)bio, origin = (__u64)&shared;
+	__u64 id = (__u64)bio;
 
-	asm volatile("%0 -= %1" : "+r"(id) : "r"(origin));
-	return id;
+	asm volatile("%0 = -%0" : "+r"(id));
+	return -id;
 }
 
 /*
