@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.bench.product import STATE_DIR
-from tests.lab import guest_server, snapshot
+from tests.lab import guest_server, kernel_matrix, kernel_results, snapshot
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab, UncleanStack
 from tests.lab.guest import Guest
@@ -25,13 +25,32 @@ from tests.lab.session import Session
 _TIMEOUT_S = 600
 _EXIT_LINE_CHARS = 500
 _LOST = pytest.StashKey[bool]()
+_RESULTS = pytest.StashKey[kernel_results.Results]()
+_NOTED = pytest.StashKey[bool]()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every lab test time, unless it says itself how much it needs."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker of tests that run on every kernel (kernel_matrix.on_kernels)."""
+    config.addinivalue_line("markers", "kernels(suite, *quick): runs on every kernel")
+    config.stash[_RESULTS] = kernel_results.load(kernel_results.LAST)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on each of its kernels."""
+    if marker := metafunc.definition.get_closest_marker("kernels"):
+        values = kernel_matrix.parameters(marker)
+        metafunc.parametrize("guest", values, indirect=True, scope="session")
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Give every lab test time, unless it says itself how much it needs; boot each kernel once."""
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+    before = list(items)
+    yield
+    kernel_matrix.put_in_order(items, before)
 
 
 def pytest_exception_interact(node: pytest.Item, call: pytest.CallInfo[object]) -> None:
@@ -46,7 +65,9 @@ def pytest_exception_interact(node: pytest.Item, call: pytest.CallInfo[object]) 
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """The exit code of a lost guest."""
+    """Write what was proved on which kernel; give the exit code of a lost guest."""
+    if session.config.stash.get(_NOTED, False):
+        kernel_results.save(session.config.stash[_RESULTS], kernel_results.LAST)
     if session.config.stash.get(_LOST, False):
         session.exitstatus = EXIT_LOST_GUEST
 
@@ -59,17 +80,29 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     session = getattr(item, "funcargs", {}).get("guest")
     if report.failed and session is not None:
         report.sections.append(("the guest", snapshot.of(session)))
+    marker, found = item.get_closest_marker("kernels"), kernel_matrix.outcome(report)
+    if isinstance(session, Guest) and marker is not None and found is not None:
+        item.config.stash[_NOTED] = True
+        test = item.name.replace(session.release, "*")
+        kernel_results.note(
+            item.config.stash[_RESULTS],
+            session.release,
+            session.kernel.abi,
+            marker.args[0],
+            test,
+            found,
+        )
 
 
 @pytest.fixture(scope="session")
-def guest() -> Iterator[Session]:
+def guest(request: pytest.FixtureRequest) -> Iterator[Session]:
     """A running guest with the default devices; shared, so leave it as it was."""
     if name := os.environ.get("EBBGATE_LAB_GUEST"):
         with contextlib.closing(guest_server.attach(name)) as session:
             yield session
         return
     try:
-        with Guest() as session:
+        with Guest(release=getattr(request, "param", None) or "") as session:
             yield session
     except NoLab as reason:
         without_lab(reason)

@@ -17,6 +17,7 @@ from tests.bench.product import POLICIES, STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import CHECKOUT
+from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.session import Session
 
 GATE_KNOBS = (
@@ -39,7 +40,9 @@ def logged(product: Product, text: str, timeout_s: float = 30) -> None:
     product.wait_until(lambda: text in product.log(), timeout_s, f"the daemon to log {text!r}")
 
 
+@on_kernels("bcache: gaps drain", "trixie")
 def test_a_gap_drains_more_than_stock_ever_does(guest: Session) -> None:
+    needs(guest, "volume", "class")
     rhythm = gap_drain.Rhythm(bursts=8, learning=0)
     ours = gap_drain.measure_pieces(guest, LARGE, "mq-deadline", "ebbgate", 1, rhythm)
     assert ours["dirty_mib"] >= 400, "something drained before the first gap"

@@ -20,6 +20,7 @@ from tests.bench.gap_drain import Pieces, fill_job
 from tests.bench.product import STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.dm_stack import DmCacheStack, DmWritecacheStack
+from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.session import Session
 
 MIB = 1 << 20
@@ -186,7 +187,9 @@ def test_restore_takes_a_cleaning_of_a_dead_daemon_back(
     assert data_is_good(stack, mib=64)
 
 
+@on_kernels("dm-cache: shut under load, open in a gap")
 def test_the_gate_is_shut_under_load_and_open_in_a_gap(stack: DmCacheStack) -> None:
+    needs(stack.session, "volume")
     shut_then_open(stack)
 
 

@@ -11,9 +11,12 @@ import pytest
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.fio_compare import assert_equal_to_fio, gained, job
+from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.probe_records import Difference, of_type, percentile_us
+
+pytestmark = on_kernels("bcache: every count is exact", "trixie")
 
 MIB = 1 << 20
 WAIT_NS = 100_000_000
@@ -30,6 +33,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def stack(guest: Session) -> Iterator[BcacheStack]:
+    needs(guest, "volume", "path", "class")
     with BcacheStack(guest, settings=SETTINGS) as made:
         yield made
 

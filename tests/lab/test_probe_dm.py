@@ -12,15 +12,23 @@ from tests.lab import dm_parts, fio
 from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
 from tests.lab.fio_compare import assert_equal_to_fio, gained, job
+from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
 from tests.probe_records import Difference, of_type
 
+pytestmark = on_kernels("dm-cache and dm-writecache: every count is exact", "trixie")
+
 BLOCK = 65536
 WAIT_NS = 100_000_000
 # No destage but by request: what a test sees, it has caused.
 SETTINGS = {"migration_threshold": 0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs(guest: Session) -> None:
+    needs(guest, "volume", "dm_path", "dm_class")
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,23 @@ from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import UncleanStack
+from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
 from tests.probe_records import of_type
 
+pytestmark = on_kernels("volumes and modules come and go")
+
 # CAP_SYS_ADMIN, CAP_SYSLOG, CAP_PERFMON, CAP_BPF (linux/capability.h).
 _CAPABILITIES = 1 << 21 | 1 << 34 | 1 << 38 | 1 << 39
 Kind = Callable[[Session, str], AbstractContextManager[str]]
 SETTINGS = {"writeback_delay": 0, "writeback_percent": 40, "writeback_running": 0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs(guest: Session) -> None:
+    needs(guest, "volume", "path", "class", "dm_path", "dm_class")
 
 
 def module_users(guest: Session) -> int:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What was proved on which kernel: noted by each run, kept on request, a table for the manual.
+
+    python3 -m tests.lab.kernel_results          print the table of the kept results
+    python3 -m tests.lab.kernel_results --keep   keep those of the last runs, then print it
+
+I/O: build/lab/kernels.json, which runs fill; tests/lab/results/kernels.json, which is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+LAST = REPO / "build" / "lab" / "kernels.json"
+KEPT = Path(__file__).resolve().parent / "results" / "kernels.json"
+PASSED, FAILED = "passed", "failed"
+
+Outcomes = dict[str, str]
+"""Of each test: passed, failed, or why the kernel cannot do it."""
+
+
+@dataclass(slots=True)
+class Release:
+    """A distribution's kernel; `suites`: outcomes by suite and test."""
+
+    kernel: str
+    suites: dict[str, Outcomes] = field(default_factory=dict)
+
+
+Results = dict[str, Release]
+
+
+def load(path: Path) -> Results:
+    """Read a file of results; empty without one."""
+    if not path.exists():
+        return {}
+    return {name: Release(**value) for name, value in json.loads(path.read_text()).items()}
+
+
+def save(results: Results, path: Path) -> None:
+    """Write a file of results."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {
+        name: {
+            "kernel": release.kernel,
+            "suites": {
+                suite: dict(sorted(found.items())) for suite, found in release.suites.items()
+            },
+        }
+        for name, release in sorted(results.items())
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def note(results: Results, name: str, kernel: str, suite: str, test: str, outcome: str) -> None:
+    """Add an outcome; those of an older kernel of the release do not count any more."""
+    release = results.get(name)
+    if release is None or release.kernel != kernel:
+        release = results[name] = Release(kernel)
+    release.suites.setdefault(suite, {})[test] = outcome
+
+
+def table(results: Results) -> str:
+    """The results in Markdown: a row for each suite, a column for each kernel."""
+    releases = sorted(results.items(), key=lambda item: _version(item[1].kernel))
+    suites = dict.fromkeys(suite for _, release in releases for suite in release.suites)
+    head = [f"{_short(release.kernel)} ({name})" for name, release in releases]
+    rows = [["", *head], ["---"] * (len(head) + 1)]
+    rows += [
+        [suite, *(_cell(release.suites.get(suite, {})) for _, release in releases)]
+        for suite in suites
+    ]
+    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
+
+
+def _version(kernel: str) -> list[int]:
+    return [int(part) for part in _short(kernel).split(".")]
+
+
+def _short(kernel: str) -> str:
+    return kernel.partition("-")[0].partition("+")[0]
+
+
+def _cell(found: Outcomes) -> str:
+    if not found:
+        return "not run"
+    reasons = dict.fromkeys(why for why in found.values() if why not in (PASSED, FAILED))
+    failed = sum(outcome == FAILED for outcome in found.values())
+    passed = sum(outcome == PASSED for outcome in found.values())
+    words = [f"yes ({passed})"] if passed and not failed else []
+    words += [f"**{failed} of {len(found)} failed**"] if failed else []
+    words += [f"no: {why}" for why in reasons]
+    return "; ".join(words)
+
+
+def main() -> None:
+    """Print the table."""
+    kept = load(KEPT)
+    if "--keep" in sys.argv[1:]:
+        # A run on some of the kernels leaves what is known of the others.
+        kept |= load(LAST)
+        save(kept, KEPT)
+    print(table(kept))
+
+
+if __name__ == "__main__":
+    main()
