@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is kept of the runs on several kernels, and the table that the manual has of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.lab.kernel_results import (
+    FAILED,
+    KEPT,
+    PASSED,
+    REPO,
+    Results,
+    load,
+    note,
+    save,
+    table,
+)
+
+
+def test_the_table_is_that_of_the_kept_results() -> None:
+    manual = (REPO / "packaging" / "README.md").read_text()
+    command = "python3 -m tests.lab.kernel_results"
+    assert table(load(KEPT)) in manual, f"run: {command}"
+
+
+def test_a_cell_counts_what_passed_and_names_what_failed_or_cannot_be() -> None:
+    results: Results = {}
+    for test, outcome in (("a", PASSED), ("b", PASSED), ("c", "no types of modules")):
+        note(results, "trixie", "6.12.1+deb13-amd64", "counts", test, outcome)
+    note(results, "bookworm", "6.1.0-56-amd64", "counts", "a", FAILED)
+    note(results, "bookworm", "6.1.0-56-amd64", "counts", "b", PASSED)
+    assert table(results).splitlines() == [
+        "| | 6.1.0 (bookworm) | 6.12.1 (trixie) |",
+        "| --- | --- | --- |",
+        "| counts | **1 of 2 failed** | yes (2); no: no types of modules |",
+    ]
+
+
+def test_a_newer_kernel_of_a_release_begins_without_results() -> None:
+    results: Results = {}
+    note(results, "trixie", "6.12.1+deb13-amd64", "counts", "a", PASSED)
+    note(results, "trixie", "6.12.2+deb13-amd64", "gaps", "b", PASSED)
+    assert results["trixie"].suites == {"gaps": {"b": PASSED}}
+
+
+def test_results_are_read_as_they_were_saved(tmp_path: Path) -> None:
+    results: Results = {}
+    note(results, "trixie", "6.12.1+deb13-amd64", "counts", "a", PASSED)
+    save(results, tmp_path / "new" / "results.json")
+    assert load(tmp_path / "new" / "results.json") == results
