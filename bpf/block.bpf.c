@@ -83,7 +83,7 @@ static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u3
 static __always_inline void joined_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
 						__u32 dir, __u64 now_ns)
 {
-	struct join *j = join_find(&joins, bio_id(bio));
+	struct join *j = join_find(&joins, device_key(bio));
 	__u32 left = bio->bi_iter.bi_size;
 
 	if (roles & EB_IS_DM && roles & EB_IS_VOLUME)

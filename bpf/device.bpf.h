@@ -73,6 +73,11 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
 	return &c->flow[bounded(dir * EB_CLASSES + class, EB_DIRS * EB_CLASSES)];
 }
 
+/* bcc/compat.bpf.h has another: there bcache.bpf.c uses the same table for the same bios. */
+#ifndef device_key
+#define device_key bio_id
+#endif
+
 /*
  * A device without requests may split a bio (md and dm do, and stamp the rest again) and pass parts
  * or all of it to other devices. So its size and its start are kept, and parts do not count.
@@ -88,7 +93,7 @@ static __always_inline void store_arrival(struct bio *bio, struct eb_dev *e, __u
 	/* dm passes a request without data on in another way. */
 	if (!c || (roles & EB_IS_DM && !bytes))
 		return;
-	id = bio_id(bio);
+	id = device_key(bio);
 	j = join_of(c, id);
 	j->id = id;
 	j->start_ns = stamp;

@@ -123,7 +123,7 @@ static __always_inline __u32 dev_of(struct bio *bio, bool raw)
 #endif
 
 /* Bounds a bucket for the verifier; the compiler may prove the bound and drop the check. */
-static __always_inline __u32 bounded(__u32 bucket, __u32 buckets)
+static __always_inline __u64 bounded(__u64 bucket, __u32 buckets)
 {
 	OPAQUE(bucket);
 	return bucket < buckets ? bucket : buckets - 1;

@@ -216,9 +216,10 @@ void write_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, u
 	put_state(p, v);
 	put_patterns(&p->json, c);
 	/* Unknown is not zero. */
-	if (!p->inherits || !kind_is_dm(v->kind))
+	if (!p->inherits || !kind_is_dm(v->kind)) {
 		put_paths(&p->json, c);
-	put_bypass(&p->json, v, c);
+		put_bypass(&p->json, v, c);
+	}
 	put_devices(p, v);
 	put_lost(p, c);
 	write_record(p);

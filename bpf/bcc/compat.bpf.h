@@ -60,7 +60,9 @@ struct cache_set;
 
 /* The address of a bio, a plain number here. */
 #define bio_id(bio) ((__u64)(bio))
+#define device_key(bio) (bio_id(bio) ^ 1ULL << 63)
 
+#undef bio_dev
 #define bio_dev(bio) READ_KERNEL(READ_KERNEL(bio, bi_bdev), bd_dev)
 
 #define id_of(bio, raw) bio_id(bio)

@@ -28,7 +28,7 @@ _UNSUPPORTED, _INTERNAL, _NO_PRIVILEGE = 69, 70, 77
 _HERE = Path(__file__).resolve().parent
 _PROBE = _HERE / "ebbgate-probe"
 # In the source tree, and installed.
-_FOLDERS = (_HERE / "bcc", _HERE.parent / "lib/ebbgate/bcc")
+_SOURCES = (_HERE / "bcc/programs.c", _HERE.parent / "lib/ebbgate/bcc/programs.c")
 _MODULES = Path("/lib/modules")
 _KERNEL_HEADERS = Path("/sys/kernel/kheaders.tar.xz")
 _ARRAY, _MMAPABLE = 2, 1024
@@ -46,7 +46,7 @@ class MapShape:
     flags: int
 
 
-# Each source has its own; sizes.bpf.h checks the sizes.
+# The loader does not use these; sizes.bpf.h checks the sizes.
 _PRIVATE_MAPS = {
     "joins": MapShape(_ARRAY, 4, 2048 * 4 * 32, 1, _MMAPABLE),
     "submitters": MapShape(_ARRAY, 4, 1024 * 16, 1, _MMAPABLE),
@@ -112,7 +112,8 @@ def _list(fds: Mapping[str, int]) -> str:
 def _load(source: str, maps: Mapping[str, MapShape], fds: Mapping[str, int]) -> dict[str, int]:
     """Return the programs of a source by their tracepoints."""
     try:
-        module = bcc.BPF(text=source, cflags=_definitions(maps, fds))
+        # Headers of kernels that are newer than bcc have much to warn of.
+        module = bcc.BPF(text=source, cflags=["-w", *_definitions(maps, fds)])
     except Exception as error:  # bcc raises nothing more special
         _fail(_UNSUPPORTED, f"bcc cannot compile the programs with this kernel's headers: {error}")
     # bcc would unload them.
@@ -133,11 +134,9 @@ def main() -> None:
     _check_headers()
     shared = _loader_maps()
     fds = _create(shared)
-    folder = next(path for path in _FOLDERS if path.exists())
-    programs: dict[str, int] = {}
-    for source in sorted(folder.glob("*.c")):
-        private = _create(_PRIVATE_MAPS)
-        programs |= _load(source.read_text(), shared | _PRIVATE_MAPS, fds | private)
+    source = next(path for path in _SOURCES if path.exists())
+    maps = shared | _PRIVATE_MAPS
+    programs = _load(source.read_text(), maps, fds | _create(_PRIVATE_MAPS))
     os.execv(
         _PROBE, [str(_PROBE), "--maps", _list(fds), "--programs", _list(programs), *sys.argv[1:]]
     )
