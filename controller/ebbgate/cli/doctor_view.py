@@ -48,7 +48,9 @@ def _probe(page: Page, document: Document) -> None:
     page.heading("Signals", f"kernel {kernel['release']}, {probe['program']} {probe['version']}")
     if not probe["ok"]:
         page.line(probe["text"], "red", indent=2)
-    if not kernel["btf"]:
+    if probe["kind"] == "bcc":
+        page.line("this kernel has no BTF type information: the bcc probe runs", indent=2)
+    elif not kernel["btf"]:
         page.line(
             "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)", "red", indent=2
         )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,12 +26,16 @@ _MEANING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeCheck:
-    """Result of the check. `signals`: name -> `ok` or why not; empty if the probe did not start."""
+    """Result of the check; `kind` and `signals` are empty if the probe did not start.
+
+    `kind`: `ebpf`, or `bcc` without BTF. `signals`: name -> `ok` or why not.
+    """
 
     program: str
     ok: bool
     text: str
     version: str = ""
+    kind: str = ""
     exit_code: int | None = None
     signals: dict[str, str] = field(default_factory=dict)
 
@@ -62,6 +67,7 @@ def check(program: Path) -> ProbeCheck:
         ok=ok,
         text="ok" if ok else reason,
         version=str(hello.get("version", "")),
+        kind=str(hello.get("probe", "")),
         signals={str(name): str(word) for name, word in hello.get("signals", {}).items()},
         exit_code=done.exit_code,
     )
@@ -81,4 +87,4 @@ def _hello(stdout: str) -> dict[str, Any] | None:
 def _reason(stderr: str) -> str:
     """Return the last line of the probe's errors without its name."""
     lines = stderr.strip().splitlines()
-    return lines[-1].removeprefix("ebbgate-probe: ") if lines else ""
+    return re.sub(r"^ebbgate-probe(-bcc)?: ", "", lines[-1]) if lines else ""

@@ -110,7 +110,7 @@ def doctor(sysfs: Sysfs, proc: Path, status: FreshStatus) -> Document:
         "cost": report.cost_document(spent),
         "volumes": [_volume(sysfs, each) for each in inspected],
         "unknown": unknown,
-        "missing": list(_missing(signals, spent, status, btf)),
+        "missing": list(_missing(signals, spent, status, btf or probe.kind == "bcc")),
     }
 
 
@@ -199,10 +199,13 @@ def _unreadable(sysfs: Sysfs, volume: Volume) -> list[str]:
 
 
 def _missing(
-    signals: Mapping[str, str], spent: cost.Cost, status: FreshStatus, btf: bool
+    signals: Mapping[str, str], spent: cost.Cost, status: FreshStatus, can_run: bool
 ) -> Iterator[str]:
-    if not btf:
-        yield "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF): no probe can run"
+    if not can_run:
+        yield (
+            "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF): the probe needs"
+            " ebbgate-probe-bcc and the kernel's headers"
+        )
     if not status.daemon:
         yield f"signals: {_NOT_MEASURED}; start it: systemctl start ebbgated"
     elif not signals:

@@ -168,6 +168,13 @@ def test_missing_btf_and_missing_probe_are_reported(
     assert "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)" in out
 
 
+def test_the_bcc_probe_is_named_without_btf(cli: Cli, probe: Path) -> None:
+    cli.fake.remove("/sys/kernel/btf/vmlinux")
+    program(probe.parent, json.dumps({**HELLO, "probe": "bcc"}))
+    assert "  this kernel has no BTF type information: the bcc probe runs\n" in cli("doctor").out
+    assert cli("doctor", "--json").document["probe"]["kind"] == "bcc"
+
+
 def test_a_locked_down_kernel_is_reported_in_one_line(cli: Cli) -> None:
     assert cli("doctor", "--json").document["kernel"]["lockdown"] is None
     cli.fake.write("/sys/kernel/security/lockdown", "[none] integrity confidentiality")

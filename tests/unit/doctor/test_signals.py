@@ -50,6 +50,11 @@ def test_other_lines_are_passed_over(tmp_path: Path) -> None:
             "ebbgate-probe: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
             "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
         ),
+        (
+            69,
+            "ebbgate-probe-bcc: bcc needs the headers of this kernel",
+            "bcc needs the headers of this kernel",
+        ),
         (77, "", "not allowed to load BPF programs: run this as root"),
         (
             64,

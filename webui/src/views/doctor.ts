@@ -93,7 +93,14 @@ function kernel(report: DoctorReport): HTMLElement {
   const { probe } = report;
   return facts([
     ["Kernel", report.kernel.release],
-    ["BTF", report.kernel.btf ? "yes" : "no; the probe requires it"],
+    [
+      "BTF",
+      report.kernel.btf
+        ? "yes"
+        : probe.kind === "bcc"
+          ? "no: the bcc probe runs"
+          : "no: the probe needs ebbgate-probe-bcc",
+    ],
     [
       "Probe",
       probe.kind === null ? (probe.why ?? "unknown") : `${probe.kind}: ${probe.state ?? "unknown"}`,
