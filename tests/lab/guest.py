@@ -226,6 +226,11 @@ class Guest(Session):
             # Not cached: an edit in the checkout must show without a new boot.
             ("lab-checkout", CHECKOUT, "ro+cache=none", str(CHECKOUT)),
             ("lab-share", self._share, "rw+cache=none", str(self._share)),
+            *(
+                [("lab-headers", image.sources, "ro+cache=loose", "/usr/src")]
+                if image.sources.is_dir()
+                else []
+            ),
         ]
 
     def _append(self, image: kernel.Kernel) -> str:

@@ -65,6 +65,11 @@ class Kernel:
         """The modules folder, with modules.dep, for use as /lib/modules/<abi>."""
         return self.root / "lib" / "modules" / self.abi
 
+    @property
+    def sources(self) -> Path:
+        """The headers, if they were fetched, for use as /usr/src (kernel_headers.py)."""
+        return self.root / "usr" / "src"
+
 
 def chosen() -> str:
     """The release that a guest boots unless it is told: $EBBGATE_LAB_KERNEL, else the default."""
@@ -96,7 +101,7 @@ def _newest(home: Path) -> Kernel | None:
 def _download(release: Release, home: Path) -> Kernel:
     host.need("apt-cache", "depmod")
     with tempfile.TemporaryDirectory(dir=home) as lists:
-        options = _options(release, Path(lists))
+        options = apt_options(release, Path(lists))
         abi, packages = _resolve(options)
         with downloads.made(home / abi) as scratch:
             apt.unpack(packages, scratch, scratch / "root", options)
@@ -104,7 +109,7 @@ def _download(release: Release, home: Path) -> Kernel:
     return Kernel(abi, home / abi)
 
 
-def _options(release: Release, scratch: Path) -> list[str]:
+def apt_options(release: Release, scratch: Path) -> list[str]:
     """Have apt see the release: as the machine sees its own, with its security updates."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME")
     return [] if release.suites == (own,) else apt.suites(release.suites, scratch)

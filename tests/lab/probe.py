@@ -6,7 +6,8 @@ I/O: starts build/ebbgate-probe through a Session.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -20,7 +21,7 @@ from tests.lab.wait import wait_until
 from tests.probe_records import Record, of_type, parse
 
 PROBE = CHECKOUT / "build" / "ebbgate-probe"
-# Loading the programs takes a second or two on an emulated CPU.
+# Loading the programs takes a second or two on an emulated CPU, compiling them half a minute.
 _DEADLINE_S = 40
 
 T = TypeVar("T")
@@ -34,13 +35,15 @@ def tracked_as(stack: Stack) -> str:
 class GuestProbe:
     """A running probe; leaving it ends it, and expects that it ends well."""
 
-    def __init__(self, session: Session, *arguments: str) -> None:
+    def __init__(
+        self, session: Session, *arguments: str, argv: Sequence[str | Path] = (PROBE,)
+    ) -> None:
         if not PROBE.exists():
             raise NoLab("build/ebbgate-probe is not built: make probe")
         self._session = session
         self._text = b""
         self._whole: list[Record] = []
-        self.process = session.spawn([PROBE, *arguments], stdin=True)
+        self.process = session.spawn([*argv, *arguments], stdin=True)
 
     def __enter__(self) -> Self:
         self.wait_for("hello")
