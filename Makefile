@@ -38,6 +38,10 @@ BASH_COMPLETION := $(PREFIX)/share/bash-completion/completions/ebbgate
 ZSH_COMPLETION ?= $(PREFIX)/share/zsh/site-functions/_ebbgate
 FISH_COMPLETION := $(PREFIX)/share/fish/vendor_completions.d/ebbgate.fish
 LOG_CATALOG := $(PREFIX)/lib/systemd/catalog/ebbgate.catalog
+# Of install-probe-bcc.
+BCC_MAN_PAGES := ebbgate-probe-bcc.8
+BCC_INSTALLED = $(SBINDIR)/ebbgate-probe-bcc $(UNITDIR)/ebbgated.service.d/probe-bcc.conf \
+	$(call man_page,$(BCC_MAN_PAGES))
 # Files outside of LIBDIR, which is ebbgate's alone.
 INSTALLED = $(BINDIR)/ebbgate $(addprefix $(SBINDIR)/,ebbgated ebbgate-probe ebbgate-web) \
 	$(addprefix $(UNITDIR)/,$(UNITS)) $(SYSUSERSDIR)/ebbgate.conf \
@@ -284,6 +288,15 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; $(update_catalog); fi
 	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated ebbgate-web"
 
+.PHONY: install-probe-bcc
+install-probe-bcc: probe manual ## also the probe for kernels without BTF; needs python3-bpfcc and kernel headers
+	install -D -m 755 $(BUILD)/ebbgate-probe-bcc $(DESTDIR)$(SBINDIR)/ebbgate-probe-bcc
+	install -d $(DESTDIR)$(LIBDIR)/bcc
+	install -m 644 $(BUILD)/bcc/*.c $(DESTDIR)$(LIBDIR)/bcc
+	install -D -m 644 packaging/systemd/probe-bcc.conf $(DESTDIR)$(UNITDIR)/ebbgated.service.d/probe-bcc.conf
+	install -D -m 644 $(BUILD)/man/$(BCC_MAN_PAGES) $(DESTDIR)$(call man_page,$(BCC_MAN_PAGES))
+	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; fi
+
 # The user of ebbgate-web; the daemon's files become readable for its group. Without it only the web
 # is missing. A package does the same from its own scripts.
 .PHONY: install-group
@@ -312,7 +325,7 @@ uninstall: ## put every knob back, then remove what install put there
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
 		systemctl disable --now ebbgate-web ebbgated || true; fi
 	@if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]]; then $(BINDIR)/ebbgate restore; fi
-	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED) $(BCC_INSTALLED))
 	for unit in ebbgated ebbgate-restore; do rm -rf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; \
 		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done
 	rm -rf $(DESTDIR)$(LIBDIR)

@@ -29,6 +29,7 @@ _PAGES: Final = {
     "ebbgate": (8, "observe and tune the kernel's block caches"),
     "ebbgated": (8, "daemon that tunes bcache and dm-cache"),
     "ebbgate-probe": (8, "measures block devices with eBPF, for ebbgated"),
+    "ebbgate-probe-bcc": (8, "the probe for kernels without BTF"),
     "ebbgate-web": (8, "dashboard of ebbgate in a browser"),
     "ebbgate-policy": (5, "policies of ebbgate"),
     "ebbgate-signals": (7, "signals of rules in ebbgate policies"),
@@ -54,6 +55,7 @@ def pages() -> Iterator[Page]:
     yield _command_line()
     yield _daemon(reference)
     yield _probe((REPO / "bpf" / "options.c").read_text())
+    yield _bcc_probe((REPO / "bpf" / "README.md").read_text())
     yield _web(reference)
     yield _policy(policies)
     yield _signals(policies)
@@ -162,6 +164,15 @@ def _probe(source: str) -> Page:
     page.verbatim(line.removeprefix("       ") for line in synopsis.splitlines())
     page.heading("Description")
     page.verbatim(rest.splitlines())
+    return _end(page)
+
+
+def _bcc_probe(probe: str) -> Page:
+    page = _page("ebbgate-probe-bcc")
+    page.heading("Synopsis")
+    page.synopsis("ebbgate-probe-bcc [OPTIONS]")
+    page.heading("Description")
+    markdown.write(page, markdown.section(probe, "Kernels without BTF"))
     return _end(page)
 
 

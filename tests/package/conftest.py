@@ -33,6 +33,12 @@ def debs() -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="session")
+def all_debs(debs: tuple[Path, Path]) -> tuple[Path, ...]:
+    """These and `ebbgate-probe-bcc`."""
+    return (*debs, *BUILT.glob("ebbgate-probe-bcc_*.deb"))
+
+
+@pytest.fixture(scope="session")
 def bookworm() -> Path:
     """A bare Debian 12."""
     try:

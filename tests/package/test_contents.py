@@ -38,10 +38,10 @@ def digests(folder: Path, pattern: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def packed(debs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The files of both packages together."""
+def packed(all_debs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The files of all packages together."""
     folder = tmp_path_factory.mktemp("packed")
-    for deb in debs:
+    for deb in all_debs:
         host.run(["dpkg", "-x", deb, folder])
     host.run(["find", folder / "usr/share/man", "-name", "*.gz", "-exec", "gunzip", "{}", "+"])
     return contents(folder)
@@ -52,7 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The files of `make install` in Debian's folders."""
     folder = tmp_path_factory.mktemp("made")
     options = ["PREFIX=/usr", "COMPILE=", "GROUP_CONF=yes", f"DESTDIR={folder}"]
-    host.run(["make", "--silent", "install", *options], cwd=REPO)
+    host.run(["make", "--silent", "install", "install-probe-bcc", *options], cwd=REPO)
     found = {}
     for path, digest in contents(folder).items():
         for old, new in MOVED.items():
@@ -75,16 +75,31 @@ def test_the_files_are_equal_to_those_of_make_install(
     assert other == {"/usr/sbin/ebbgate-probe"}
 
 
-def test_no_file_is_in_both_packages(debs: tuple[Path, Path]) -> None:
-    listed = [
-        {line.split(maxsplit=5)[5] for line in host.run(["dpkg", "-c", deb]).splitlines()}
-        for deb in debs
+def test_no_file_is_in_two_packages(all_debs: tuple[Path, ...]) -> None:
+    listed = [name for deb in all_debs for name in files_of(deb)]
+    assert sorted(set(listed)) == sorted(listed)
+
+
+def test_the_bcc_probe_has_its_own_package(all_debs: tuple[Path, ...]) -> None:
+    assert {
+        name for name in files_of(all_debs[-1]) if not name[1:].startswith(NOT_OF_MAKE_INSTALL)
+    } == {
+        "./lib/systemd/system/ebbgated.service.d/probe-bcc.conf",
+        "./usr/lib/ebbgate/bcc/programs.c",
+        "./usr/sbin/ebbgate-probe-bcc",
+        "./usr/share/man/man8/ebbgate-probe-bcc.8.gz",
+    }
+
+
+def files_of(deb: Path) -> set[str]:
+    lines = host.run(["dpkg", "-c", deb]).splitlines()
+    return {name for line in lines if not (name := line.split(maxsplit=5)[5]).endswith("/")}
+
+
+def test_every_file_is_roots_and_has_no_special_mode(all_debs: tuple[Path, ...]) -> None:
+    lines = [
+        line.split() for deb in all_debs for line in host.run(["dpkg", "-c", deb]).splitlines()
     ]
-    assert {path for path in listed[0] & listed[1] if not path.endswith("/")} == set()
-
-
-def test_every_file_is_roots_and_has_no_special_mode(debs: tuple[Path, Path]) -> None:
-    lines = [line.split() for deb in debs for line in host.run(["dpkg", "-c", deb]).splitlines()]
     assert {words[1] for words in lines} == {"root/root"}
     assert {words[0] for words in lines} == {"drwxr-xr-x", "-rw-r--r--", "-rwxr-xr-x"}
 
@@ -153,7 +168,7 @@ def test_the_build_dependencies_are_those_of_deps_txt() -> None:
 
 
 def test_the_dependencies_are_those_of_deps_txt() -> None:
-    _, daemon, web = re.split(r"^Package: ", CONTROL, flags=re.M)
+    _, daemon, _, web = re.split(r"^Package: ", CONTROL, flags=re.M)
     named = {*dependencies(daemon, "Depends"), *dependencies(web, "Depends")}
     assert {name for name in named if name.startswith("python3-")} == {
         name for name in set(group("run")) - LIBRARIES if name != "python3"

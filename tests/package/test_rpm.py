@@ -33,12 +33,12 @@ def rpms() -> list[Path]:
 
 @pytest.fixture(scope="module")
 def from_rpm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The files of both packages; their scripts need a running system."""
+    """The files of all packages; their scripts need a running system."""
     root = tmp_path_factory.mktemp("rpm")
     (root / "rpmdb").mkdir()
     options = ["--root", str(root), "--dbpath", "/rpmdb", "--nodeps", "--noscripts", "--ignorearch"]
     host.run(["rpm", *options, "--install", *rpms()])
-    assert len(host.run(["rpm", *options[:4], "--query", "--all"]).split()) == 2
+    assert len(host.run(["rpm", *options[:4], "--query", "--all"]).split()) == 3
     host.run(["find", root / "usr/share/man", "-name", "*.gz", "-exec", "gunzip", "{}", "+"])
     return {
         path: digest
@@ -48,10 +48,12 @@ def from_rpm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def from_deb(debs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def from_deb(
+    all_debs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
     """The files of the Debian packages, in rpm's folders."""
     root = tmp_path_factory.mktemp("deb")
-    for deb in debs:
+    for deb in all_debs:
         host.run(["dpkg", "-x", deb, root])
     host.run(["find", root / "usr/share/man", "-name", "*.gz", "-exec", "gunzip", "{}", "+"])
     found = {}
@@ -87,7 +89,7 @@ def test_the_packages_install_and_leave_with_every_knob_restored(system: Chroot)
     token = system.check("stat", "-c", "%a %U:%G", "/etc/ebbgate/web-token")
     assert token.split() == ["640", "root:ebbgate"]
     system.leave_a_knob()
-    done = rpm(system, "--erase", "ebbgate-web", "ebbgate")
+    done = rpm(system, "--erase", "ebbgate-probe-bcc", "ebbgate-web", "ebbgate")
     assert done.rc == 0, done.text
     assert system.knob() == "10"
     assert [path for path in system.files() if path.startswith("/usr/lib/ebbgate")] == []
@@ -98,7 +100,7 @@ def test_a_removal_stops_if_a_knob_cannot_be_restored(system: Chroot) -> None:
     system.leave_a_knob()
     system.path(PERCENT).unlink()
     system.path(PERCENT).mkdir()
-    done = rpm(system, "--erase", "ebbgate-web", "ebbgate")
+    done = rpm(system, "--erase", "ebbgate-probe-bcc", "ebbgate-web", "ebbgate")
     assert done.rc != 0
     assert "so nothing is removed; try again, or reboot first" in done.text
     assert system.check("ebbgate", "--version").strip().endswith(__version__)
