@@ -68,7 +68,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
 
 def _table(page: Page, rows: list[str]) -> None:
     """Write each row as an item: its meaning, then the other cells with their column's name."""
-    columns, _, *rest = ([cell.strip() for cell in row.strip("| ").split(" | ")] for row in rows)
+    columns, _, *rest = ([cell.strip() for cell in row.strip()[1:-1].split(" | ")] for row in rows)
     for cells in rest:
         if len(columns) == 2:  # noqa: PLR2004 - term and text
             page.item(_plain(cells[0]), [cells[1]])
