@@ -136,8 +136,9 @@ int main(int argc, char **argv)
 	int signals, code;
 
 	code = parse_options(argc, argv, &options);
-	if (code < 0)
-		code = count_cpus(p);
+	if (code >= 0)
+		return code;
+	code = count_cpus(p);
 	if (code == EXIT_OK && options.print_maps)
 		print_maps(p);
 	if (code != EXIT_OK || options.print_maps)

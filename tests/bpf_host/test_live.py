@@ -279,3 +279,10 @@ def test_check_prints_hello_and_exits() -> None:
     (line,) = done.stdout.splitlines()
     assert '"t":"hello"' in line
     assert '"volume":"ok"' in line
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_a_question_to_the_program_starts_no_probe(option: str) -> None:
+    done = subprocess.run([PROBE, option], capture_output=True, text=True, timeout=30, check=True)
+    assert "ebbgate-probe" in done.stdout
+    assert (done.stderr, '"hello"' in done.stdout) == ("", False)
