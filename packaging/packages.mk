@@ -9,7 +9,7 @@ SOURCE_TREE := $(PACKAGES)/ebbgate-$(VERSION)
 # What a build of packages must not take from this make.
 CLEAN_ENV := env -u MAKEFLAGS -u MAKELEVEL -u PYTHONPATH -u PYTHONPYCACHEPREFIX
 
-.PHONY: source-tree deb rpm test-package
+.PHONY: source-tree deb deb-arm64 rpm test-package
 source-tree: webui
 	rm -rf $(SOURCE_TREE)
 	umask 022; mkdir -p $(SOURCE_TREE)/webui/dist; cp -r packaging/debian $(SOURCE_TREE)/debian
@@ -29,6 +29,9 @@ source-tree: webui
 deb: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## Debian packages and their source (build/packages)
 	cd $(SOURCE_TREE) && $(CLEAN_ENV) dpkg-buildpackage --no-sign --build=full
 	@ls -1 $(PACKAGES)/*.deb
+
+deb-arm64: venv deb ## the Debian packages for arm64, cross-compiled in a bare Debian (build/packages/arm64)
+	$(PY) -m tests.package.cross
 
 RPM_FOLDERS = --define '_topdir $(PACKAGES)/rpm' --define '_sourcedir $(PACKAGES)' \
 	--define '_rpmdir $(PACKAGES)/rpm' --define '_srcrpmdir $(PACKAGES)/rpm' \

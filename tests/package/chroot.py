@@ -43,17 +43,28 @@ def group(name: str) -> list[str]:
     return [line[1] for line in words if line[:1] == [name]]
 
 
-def base(release: str, purpose: str = "run", more: Sequence[str] = ("systemd",)) -> Path:
-    """Return a bare system of a release with a group of deps.txt, made once. Raises NoLab."""
+def base(
+    release: str,
+    purpose: str = "run",
+    more: Sequence[str] = ("systemd",),
+    foreign: Sequence[str] = (),
+) -> Path:
+    """Return a bare system of a release with a group of deps.txt, made once. Raises NoLab.
+
+    `foreign`: packages of another architecture, as `NAME:ARCHITECTURE`.
+    """
     if os.geteuid() != 0:
         raise NoLab("no lab here: only root can make a system in a folder")
     host.need("debootstrap", "unshare")
     packages = ",".join((*more, *group(purpose)))
-    key = hashlib.sha256(packages.encode()).hexdigest()[:12]
-    final = downloads.cache_dir() / "chroots" / f"{release}-{purpose}-{key}"
+    key = hashlib.sha256(",".join((packages, *foreign)).encode()).hexdigest()[:12]
+    kind = (
+        f"{release}-{purpose}-for-{_architecture(foreign)}" if foreign else f"{release}-{purpose}"
+    )
+    final = downloads.cache_dir() / "chroots" / f"{kind}-{key}"
     with downloads.locked(final.parent):
         if not final.exists():
-            for old in final.parent.glob(f"{release}-{purpose}-*"):
+            for old in final.parent.glob(f"{kind}-{'[0-9a-f]' * len(key)}"):
                 shutil.rmtree(old)
             with downloads.made(final) as scratch:
                 argv = ["debootstrap", "--variant=minbase", f"--include={packages}", release]
@@ -61,11 +72,30 @@ def base(release: str, purpose: str = "run", more: Sequence[str] = ("systemd",))
                     root = scratch / "root"
                     root.mkdir()
                     host.run([*argv, root, apt.archive()], timeout_s=_BOOTSTRAP_TIMEOUT_S)
+                    if foreign:
+                        _add_foreign(root, foreign)
                 except CommandFailed as error:
                     raise NoLab(f"no lab here: no {release} to be had ({error})") from error
                 for archive in (root / "var/cache/apt/archives").glob("*.deb"):
                     archive.unlink()
     return final
+
+
+def _architecture(foreign: Sequence[str]) -> str:
+    (found,) = {name.partition(":")[2] for name in foreign}
+    return found
+
+
+def _add_foreign(root: Path, packages: Sequence[str]) -> None:
+    """Install packages of another architecture beside the system's own."""
+    install = ["apt-get", "-y", "--no-install-recommends", "install", *packages]
+    for argv in (
+        ["dpkg", "--add-architecture", _architecture(packages)],
+        ["apt-get", "update"],
+        install,
+    ):
+        words = ["env", "-i", *_ENVIRONMENT, "DEBIAN_FRONTEND=noninteractive", *argv]
+        host.run(["chroot", root, *words], timeout_s=_BOOTSTRAP_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +195,9 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def dependencies(control: str, field: str) -> list[str]:
-    """Return the names of the packages in a field of a control file, without alternatives."""
+    """Return the packages in a field of a control file, without alternatives and architectures."""
     found = re.search(rf"^{field}:(.*(?:\n[ \t].*)*)", control, re.M)
     assert found is not None
     words = found[1].split(",")
-    return [word.split("|")[0].split()[0] for word in words if word.strip()]
+    names = [word.split("|")[0].split()[0] for word in words if word.strip()]
+    return [re.sub(r":(any|native)$", "", name) for name in names]
