@@ -13,9 +13,7 @@ import pytest
 
 from tests.house_rules import REPO
 from tests.lab import host
-from tests.lab.conftest import without_lab
-from tests.lab.errors import NoLab
-from tests.package.chroot import Chroot, base, contents, dependencies, group
+from tests.package.chroot import contents, dependencies, group
 from tests.package.conftest import BUILT
 
 DEBIAN = REPO / "packaging" / "debian"
@@ -120,25 +118,6 @@ def test_a_second_build_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None:
     first = digests(BUILT, "*.deb")
     assert first
     assert digests(tree.parent, "*.deb") == first
-
-
-def test_debian_13_builds_the_same_packages_without_network(tmp_path: Path) -> None:
-    tools = ("build-essential", "debhelper", "dh-python", "python3-click", "python3-yaml")
-    try:
-        system = Chroot(base("trixie", "build", tools), tmp_path / "system")
-    except NoLab as reason:
-        without_lab(reason)
-    for source in [*BUILT.glob("ebbgate_*.dsc"), *BUILT.glob("ebbgate_*.tar.xz")]:
-        host.run(["install", "-D", source, system.path(f"/tmp/{source.name}")])
-    build = (
-        "cd /tmp; dpkg-source --no-check --extract ebbgate_*.dsc tree; cd tree;"
-        " dpkg-buildpackage --no-sign --build=binary"
-    )
-    system.check("sh", "-ec", build)
-    for ours in BUILT.glob("ebbgate*_*.deb"):
-        theirs = system.path(f"/tmp/{ours.name}")
-        listed = host.run(["dpkg", "-c", theirs]).replace("./usr/lib/systemd", "./lib/systemd")
-        assert names_of(listed) == names_of(host.run(["dpkg", "-c", ours]))
 
 
 def names_of(listed: str) -> set[str]:
