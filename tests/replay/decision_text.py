@@ -30,19 +30,21 @@ _INDENT = " " * 12
 
 @dataclass(slots=True)
 class _Paced:
-    """What the pace did since the gate opened; none of it is a decision."""
+    """What pace and rests did since the gate opened; none of it is a decision."""
 
     since_ns: int
     rates: list[int] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
-    pulses: int = 0
+    kind: GateKind | None = None
+    rests: int = 0
     depth_max_ios: int = 0
 
     def take(self, sample: QueueSample, gate: Gate | None) -> None:
         in_flight = sample.in_flight_ios + sample.cache_reads_ios
         self.depth_max_ios = max(self.depth_max_ios, in_flight)
         if gate is not None:
-            self.pulses += gate.kind is GateKind.PULSED
+            self.rests += gate.kind is GateKind.RESTING is not self.kind
+            self.kind = gate.kind
             self.rates.append(gate.rate_bytes_per_s)
             self.depths.append(gate.depth_ios)
 
@@ -52,10 +54,15 @@ class _Paced:
                 f"paced for {format_ns(now_ns - self.since_ns)}: {min(self.depths)} to"
                 f" {max(self.depths)} blocks at once, at most {self.depth_max_ios} seen in flight"
             )
+        if not max(self.rates) or self.rests:
+            return (
+                f"open for {format_ns(now_ns - self.since_ns)}: {self.rests} rests,"
+                f" at most {self.depth_max_ios} in flight"
+            )
         low, high = format_rate(min(self.rates)), format_rate(max(self.rates))
         return (
             f"paced for {format_ns(now_ns - self.since_ns)}: {low} to {high},"
-            f" {self.pulses} pulses, at most {self.depth_max_ios} in flight"
+            f" at most {self.depth_max_ios} in flight"
         )
 
 

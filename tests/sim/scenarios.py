@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from ebbgate.model.records import Direction
-from ebbgate.policy.strategies.pace import depth_target_ios
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 from tests.sim.simulation import DISK_BYTES, Io, Pause, Script, Setup, Simulation
 
@@ -22,14 +22,12 @@ class GapDrain:
 
     `first_ns`: latency of the first request after each gap; `burst_p99_ns`: of all others.
     `burst_means_ns`: mean latency of each burst, also of the one before the first gap.
-    `crowded_ratio`: share of the gaps' time (0..1) with over twice the aimed-at pieces in flight.
     """
 
     drained_bytes: tuple[int, ...]
     first_ns: tuple[int, ...]
     burst_p99_ns: int
     burst_means_ns: tuple[float, ...]
-    crowded_ratio: float
 
     @property
     def drained_total_bytes(self) -> int:
@@ -55,30 +53,35 @@ def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Scr
 
 
 def gap_drain(
-    setup: Setup, gaps: int = 3, *, reads: int = BURST_READS, rest_ns: int = NS_PER_S
+    setup: Setup,
+    gaps: int = 3,
+    *,
+    reads: int = BURST_READS,
+    rest_ns: int = NS_PER_S,
+    lengths_ns: Sequence[int] = (GAP_NS,),
 ) -> GapDrain:
-    """Run bursts of reads with gaps of 2.5 s; `rest_ns`: the time before the first burst."""
+    """Run bursts of reads with gaps of these lengths in turn; `rest_ns`: before the first burst."""
     simulation = Simulation(setup)
     done: list[int] = []
     bursts: list[int] = []
-    crowded = _watch_queue(simulation)
 
     def load() -> Script:
         rng = random.Random(setup.seed + 8)
         yield Pause(rest_ns)
-        for _ in range(gaps):
+        for number in range(gaps):
             bursts.append(len(simulation.served))
             yield from cold_reads(rng, reads)
             done.append(simulation.writeback.done_bytes)
-            yield Pause(GAP_NS)
+            yield Pause(lengths_ns[number % len(lengths_ns)])
             done.append(simulation.writeback.done_bytes)
         bursts.append(len(simulation.served))
         yield from cold_reads(rng, reads)
 
     simulation.play(load(), limit_ns=600 * NS_PER_S)
-    returns = [s for s in simulation.served if s.at_ns > GAP_NS]
-    firsts = tuple(s.latency_ns for s in returns if s.idle_ns >= GAP_NS // 2)
-    others = sorted(s.latency_ns for s in returns if s.idle_ns < GAP_NS // 2)
+    shortest_ns = min(lengths_ns) // 2
+    returns = [s for s in simulation.served if s.at_ns > rest_ns + NS_PER_S // 10]
+    firsts = tuple(s.latency_ns for s in returns if s.idle_ns >= shortest_ns)
+    others = sorted(s.latency_ns for s in returns if s.idle_ns < shortest_ns)
     return GapDrain(
         drained_bytes=tuple(b - a for a, b in zip(done[::2], done[1::2], strict=True)),
         first_ns=firsts,
@@ -87,22 +90,7 @@ def gap_drain(
             fmean(each.latency_ns for each in simulation.served[begin : begin + reads])
             for begin in bursts
         ),
-        crowded_ratio=sum(crowded) / len(crowded) if crowded else 0.0,
     )
-
-
-def _watch_queue(simulation: Simulation) -> list[bool]:
-    """Record every 5 ms whether too much is in flight while the gate is open."""
-    crowded: list[bool] = []
-
-    def look() -> None:
-        machine = simulation.state.destage
-        if machine.pacing:
-            aim = depth_target_ios(machine.pace, simulation.destage.pace)
-            crowded.append(simulation.writeback.in_flight_ios > 2 * aim)
-
-    simulation.clock.every(5 * NS_PER_MS, look)
-    return crowded
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,5 +245,5 @@ def scattered(piece_bytes: int, total_bytes: int, seed: int = 3) -> tuple[Piece,
 
 
 def unpaced(gate: Gate) -> Gate:
-    """Open the gate in a gap without a pace, as the control arm."""
-    return Gate(GateKind.OPEN) if gate.kind in (GateKind.PACED, GateKind.PULSED) else gate
+    """Open the gate in a gap without a pace or rests, as the control arm."""
+    return gate if gate.kind in (GateKind.RELEASED, GateKind.CLOSED) else Gate(GateKind.OPEN)

@@ -71,7 +71,7 @@ _BASE_STEPS = tuple(write(knob, value) for knob, value in BASE.items())
 def gate_steps(gate: Gate) -> tuple[Step, ...]:
     """Return the writes that set the gate. Raises ValueError for RELEASED, which is a restore."""
     rate = write(RATE, max(1, gate.rate_bytes_per_s // SECTOR_BYTES))
-    if gate.kind in (GateKind.CLOSED, GateKind.PACED):
+    if gate.kind in (GateKind.CLOSED, GateKind.RESTING, GateKind.PACED):
         # The rate first: it bounds destage while the percentage changes, and after a hold.
         return (rate, _PACED, _RUN)
     if gate.kind is GateKind.HELD:

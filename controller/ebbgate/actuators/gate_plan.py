@@ -59,7 +59,7 @@ def threshold_steps(block_sectors: int, gate: Gate) -> tuple[Step, ...]:
     The kernel starts another block while it fits within the threshold with those in flight
     (dm-cache-target.c, spare_migration_bandwidth). Raises ValueError for a gate of another kind.
     """
-    if gate.kind in (GateKind.CLOSED, GateKind.HELD):
+    if gate.kind in (GateKind.CLOSED, GateKind.RESTING, GateKind.HELD):
         return (write(THRESHOLD, 0),)
     if gate.kind is GateKind.PACED:
         return (write(THRESHOLD, max(1, gate.depth_ios) * block_sectors),)

@@ -110,7 +110,7 @@ class GateWorker:
 
     def _quick(self, gate: Gate) -> bool:
         """Does this gate take a write or two of knobs that are already owned?"""
-        plain = gate.kind in (GateKind.CLOSED, GateKind.PACED) or (
+        plain = gate.kind in (GateKind.CLOSED, GateKind.RESTING, GateKind.PACED) or (
             gate.kind is GateKind.PULSED and self._later is not None
         )
         quick = self.writer.plan.quick
@@ -225,10 +225,11 @@ def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
     foreign = writer.manual | writer.pinned | writer.lacking
     alone = foreign.isdisjoint(writer.plan.queues) and not writer.disk_users.volumes
     depth_ios = gate.queue_depth if alone else 0
+    closed = gate.kind in (GateKind.CLOSED, GateKind.RESTING)
     steps = []
     for knob in writer.plan.queues:
         owned = writer.owned.get(knob)
-        if knob in foreign or (owned is None and (not depth_ios or gate.kind is GateKind.CLOSED)):
+        if knob in foreign or (owned is None and (not depth_ios or closed)):
             continue
         before = int(owned.original) if owned else found_value(writer.volume, knob)
         if knob.startswith(MAX_SECTORS):

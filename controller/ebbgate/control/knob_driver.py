@@ -57,6 +57,7 @@ from ebbgate.units import NS_PER_S, sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
 _PACING = (GateKind.PACED, GateKind.PULSED)
+_IN_GAP = (GateKind.OPEN, GateKind.PACED, GateKind.RESTING)
 _BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
 _AGAIN = (OutcomeKind.FAILED, OutcomeKind.TOO_SOON)
 _RELEASE_AGAIN_NS = 10 * NS_PER_S
@@ -191,7 +192,7 @@ class KnobDriver:
         pulse = gate.kind is GateKind.PULSED
         if gate == (self.applied.gate or _RELEASED) and not pulse and not reassert:
             return
-        # Adjusting the pace or a queue is counted, not recorded write by write.
+        # Rests, and adjusting the pace or a queue, are counted, not recorded write by write.
         name = "pace" if _adjusts(self.applied.gate, gate) else "gate"
         if name == "gate":
             self.gate_since_ns = self._now_ns()
@@ -231,7 +232,7 @@ class KnobDriver:
         """
         gate, text = self.applied.gate, seen.knobs.get(RATE)
         kinds = _PACING if steady else ()
-        if gate is None or gate.kind not in (GateKind.CLOSED, *kinds):
+        if gate is None or gate.kind not in (GateKind.CLOSED, GateKind.RESTING, *kinds):
             return False
         if text is None or not text.isdigit():
             return False
@@ -347,11 +348,15 @@ class KnobDriver:
 
 
 def _adjusts(before: Gate | None, gate: Gate) -> bool:
-    """Return whether only the pace of an open gate changes, or only the queue of the disks."""
+    """Return whether only the pace of an open gate changes, a rest in a gap begins or ends, or only
+    the queue of the disks changes.
+    """
     if before is None:
         return False
     if before.kind in _PACING and gate.kind in _PACING:
         return True
+    if GateKind.RESTING in (before.kind, gate.kind):
+        return before.kind in _IN_GAP and gate.kind in _IN_GAP
     return before != gate and replace(before, queue_depth=gate.queue_depth) == gate
 
 

@@ -15,6 +15,7 @@ class GateKind(StrEnum):
     - `held`: nothing, so that the disk can sleep; what is under way ends.
     - `closed`: almost nothing.
     - `paced`: at a rate.
+    - `resting`: almost nothing, for a moment within a gap.
     - `pulsed`: for a moment as fast as the kernel can, in the idle I/O class, then paced.
     - `open`: as fast as the kernel can, without an end.
     """
@@ -23,6 +24,7 @@ class GateKind(StrEnum):
     HELD = "held"
     CLOSED = "closed"
     PACED = "paced"
+    RESTING = "resting"
     PULSED = "pulsed"
     OPEN = "open"
 
@@ -31,7 +33,7 @@ class GateKind(StrEnum):
 class Gate:
     """The desired state of the destage gate.
 
-    - `rate_bytes_per_s`: of a `paced` or `pulsed` gate, and the leak of a `closed` one.
+    - `rate_bytes_per_s`: of a `paced` or `pulsed` gate; the leak of a `closed` or `resting` one.
     - `pulse_ns`: of a `pulsed` gate.
     - `depth_ios`: pieces at once, instead of a rate, where the driver limits these (dm-cache).
     - `queue_depth`: requests that each disk below the volume takes at once; 0: as many as before.

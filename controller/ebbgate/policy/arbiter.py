@@ -77,11 +77,13 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
 def decision_key(state: State, policy: Policy, decision: Decision) -> DecisionKey:
     """Return a key that is equal for decisions that differ only in measured figures or in the pace.
 
-    A pulse is part of pacing and no decision of its own.
+    A rest is part of how a gap is used and no decision of its own.
     """
     kind = decision.gate.kind if decision.gate else None
+    if decision.gate_strategy == IDLE_DESTAGE and state.destage.phase is Phase.DESTAGE:
+        kind = GateKind.OPEN
     return (
-        GateKind.PACED if kind is GateKind.PULSED else kind,
+        kind,
         state.destage.phase,
         state.streams.mode,
         decision.sequential_cutoff_bytes,

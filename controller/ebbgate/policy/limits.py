@@ -14,6 +14,7 @@ from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.volume import Volume
 from ebbgate.units import bytes_to_sectors, format_bytes, format_rate
 
+_SHUT = (GateKind.CLOSED, GateKind.RESTING, GateKind.HELD)
 LIMITS = "limits"
 """Their name among the proposals."""
 
@@ -90,7 +91,7 @@ def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
         return Gate(GateKind.PACED, rate)
     if rate == gate.rate_bytes_per_s:
         return gate
-    if gate.kind in (GateKind.CLOSED, GateKind.HELD) and rate > gate.rate_bytes_per_s:
+    if gate.kind in _SHUT and rate > gate.rate_bytes_per_s:
         return Gate(GateKind.PACED, rate)
     return replace(gate, rate_bytes_per_s=rate)
 

@@ -215,12 +215,12 @@ def _run(history: HistoryWindow, gaps: Sequence[Gap], policy_at: PolicyAt) -> _S
 def _key(outcome: Outcome) -> tuple[object, ...]:
     """Return a key that differs where the decision may differ; the decision itself costs more.
 
-    The pace of idle_destage is measured, not decided.
+    The pace and the rests of idle_destage are measured, not decided; its phase tells the rest.
     """
     ruling = outcome.ruling
     gate = ruling.gate
     if gate is not None and ruling.by == IDLE_DESTAGE:
-        gate = Gate(GateKind.PACED if gate.kind is GateKind.PULSED else gate.kind)
+        gate = None if outcome.destage.pacing else Gate(gate.kind)
     return (
         gate,
         ruling.by,
@@ -295,6 +295,9 @@ def _gate_text(decision: Decision, state: State, policy: Policy, mixed: bool) ->
         return KERNELS
     if gate.kind in (GateKind.HELD, GateKind.CLOSED, GateKind.OPEN):
         return str(gate.kind)
+    if gate.kind is GateKind.RESTING:
+        # A rest is part of how a gap is used; only dm-cache is paced in a gap.
+        return "paced" if state.destage.pace.gate.depth_ios else "open"
     if not destage or not state.destage.pacing:
         return f"{gate.depth_ios} at once" if gate.depth_ios else format_rate(gate.rate_bytes_per_s)
     rate, depth = policy.limits.destage_rate.high, policy.limits.destage_depth.high

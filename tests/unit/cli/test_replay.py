@@ -48,7 +48,7 @@ def test_the_gate_opens_in_the_gap(cli: Cli, tmp_path: Path) -> None:
     document = cli("replay", keep(tmp_path, recording()), "--json").document
     assert document["origin"] == ["made by a test"]
     assert document["length_ns"] == 4 * NS_PER_S - 250 * NS_PER_MS
-    opened = [row for row in document["decisions"] if (row["gate"] or {}).get("kind") == "paced"]
+    opened = [row for row in document["decisions"] if (row["gate"] or {}).get("kind") == "open"]
     assert opened
     assert opened[0]["after_ns"] >= NS_PER_S
     assert opened[0]["gate_strategy"] == "idle_destage"
@@ -58,7 +58,7 @@ def test_the_page_has_a_line_per_decision(cli: Cli, tmp_path: Path) -> None:
     result = cli("replay", keep(tmp_path, recording()))
     assert result.code == 0
     assert "made by a test" in result.out
-    assert "paced" in result.out
+    assert "open" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
 
 

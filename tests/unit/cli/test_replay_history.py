@@ -33,7 +33,7 @@ def test_the_page_has_differences_gates_and_notes(lived: Cli) -> None:
     assert result.code == 0
     assert "24 samples" in result.out
     assert "adaptive -> observe-only" in result.out
-    assert "paced -> the kernel's own setting" in result.out
+    assert "open -> the kernel's own setting" in result.out
     assert "GATE" in result.out
     assert "- the history does not keep run lengths" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
@@ -49,7 +49,7 @@ def test_replay_json_has_all_figures(lived: Cli) -> None:
         "sequential_cutoff",
         "congestion_bypass",
     }
-    assert document["destage_s"]["before"].keys() == {"paced", "closed"}
+    assert document["destage_s"]["before"].keys() == {"open", "closed"}
     assert document["coverage_ratio"] == pytest.approx(1.0, abs=0.1)
 
 

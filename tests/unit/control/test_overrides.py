@@ -72,7 +72,7 @@ def test_a_cutoff_that_is_set_stays_under_a_stream_and_the_gate_goes_on(
     assert enforced.knob("sequential_cutoff") == str(MIB)
     enforced.tick()
     enforced.idle()
-    assert enforced.gate() is GateKind.PACED
+    assert enforced.gate() is GateKind.OPEN
     put_in_force(enforced)
     assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"] == "4194304"
 

@@ -10,8 +10,10 @@ import pytest
 from ebbgate.model.decision import GateKind
 from ebbgate.model.records import Tracked
 from ebbgate.model.volume import Mode
+from ebbgate.policy.defaults import Policy
 from ebbgate.policy.engine import Phase
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
+from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample
 from tests.volume_loop_fixture import LoopHarness
@@ -36,7 +38,7 @@ def test_advise_reports_what_it_would_decide(make_loop: Callable[[Mode], LoopHar
     harness.gap_and_back()
     assert [d.gate.kind for d in harness.kept.decisions if d.gate] == [
         GateKind.CLOSED,
-        GateKind.PACED,
+        GateKind.OPEN,
         GateKind.CLOSED,
     ]
     assert harness.kept.document["now"].startswith("In enforce: would hold 420 MiB")
@@ -53,7 +55,7 @@ def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopHarness) -> None
     assert enforced.gate() is GateKind.CLOSED
     assert enforced.knob("writeback_delay") == "0"
     enforced.idle()
-    assert enforced.gate() is GateKind.PACED
+    assert enforced.gate() is GateKind.OPEN
     assert enforced.said[-1] == f"pace bcache0 {PACE_PERIOD_NS}"
     enforced.busy()
     assert enforced.gate() is GateKind.CLOSED
@@ -117,19 +119,39 @@ def test_entering_enforce_in_a_gap_opens_the_gate_at_the_next_tick(
     harness.idle()
     harness.loop.set_mode(Mode.ENFORCE, "a person")
     harness.tick(state="idle")
-    assert harness.gate() is GateKind.PACED
+    assert harness.gate() is GateKind.OPEN
 
 
-def test_the_pace_follows_the_queue_without_a_decision_for_each_step(enforced: LoopHarness) -> None:
-    enforced.idle()
+def test_the_pace_under_load_follows_the_queue_without_a_decision_for_each_step(
+    enforced: LoopHarness,
+) -> None:
+    enforced.loop.set_policy(Policy(destage=DestageParams(age_max_ns=1)))
+    enforced.tick()
+    assert enforced.gate() is GateKind.PACED
     known = len(enforced.kept.decisions)
     rates = set()
     for step, depth in enumerate((3, 6, 9, 5)):
-        enforced.loop.on_record(queue_sample(enforced.now_ms + 30 * step, depth, 5 * step))
+        enforced.loop.on_record(queue_sample(enforced.now_ms + 30 * step, depth, 40 * step))
         enforced.settle()
         rates.add(enforced.knob("writeback_rate"))
     assert len(rates) > 2
     assert len(enforced.kept.decisions) == known
+
+
+def test_a_rest_leaves_no_decision_and_no_record_of_its_writes(enforced: LoopHarness) -> None:
+    for _ in range(3):
+        enforced.gap_and_back()
+    enforced.idle()
+    known = len(enforced.kept.decisions), len(enforced.kept.written)
+    begin_ms = enforced.now_ms
+    kinds = []
+    for later_ms in range(0, 4000, 20):
+        enforced.loop.on_record(queue_sample(begin_ms + later_ms, 3, later_ms))
+        enforced.settle()
+        gate = enforced.loop.driver.applied.gate
+        kinds.append(gate.kind if gate else None)
+    assert set(kinds) == {GateKind.OPEN, GateKind.RESTING}
+    assert (len(enforced.kept.decisions), len(enforced.kept.written)) == known
 
 
 # ---- hold and release ---------------------------------------------------------------------------

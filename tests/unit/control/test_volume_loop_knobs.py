@@ -47,7 +47,7 @@ def test_a_manual_cutoff_is_left_alone_and_the_gate_goes_on(
     assert enforced.knob("sequential_cutoff") == str(MIB)
     enforced.tick()
     enforced.idle()
-    assert enforced.gate() is GateKind.PACED
+    assert enforced.gate() is GateKind.OPEN
 
 
 def test_enforce_takes_a_manual_knob_back(enforced: LoopHarness) -> None:
@@ -72,7 +72,7 @@ def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopHarne
     enforced.idle()
     enforced.sysfs.before["writeback_rate"] = failing(errno.EBUSY)
     enforced.busy()
-    assert enforced.gate() is GateKind.PACED
+    assert enforced.gate() is GateKind.OPEN
     assert enforced.kept.written[-1].kind is OutcomeKind.FAILED
     del enforced.sysfs.before["writeback_rate"]
     enforced.tick()

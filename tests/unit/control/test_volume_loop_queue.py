@@ -44,7 +44,7 @@ def test_a_gap_opens_the_gate_wide_on_a_shallow_queue(bfq: LoopHarness) -> None:
     assert bfq.knobs() == bfq.before
 
 
-def test_a_depth_that_somebody_else_sets_in_a_gap_stays_and_the_pace_returns(
+def test_a_depth_that_somebody_else_sets_in_a_gap_stays(
     bfq: LoopHarness,
 ) -> None:
     bfq.idle()
@@ -52,7 +52,7 @@ def test_a_depth_that_somebody_else_sets_in_a_gap_stays_and_the_pace_returns(
     bfq.tick(state="idle")
     bfq.tick(state="idle")
     assert bfq.loop.writer.manual == {DEPTH}
-    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.PACED, "16")
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.OPEN, "16")
     bfq.loop.release("ebbgated stops")
     bfq.settle()
     assert bfq.knobs() == {**bfq.before, DEPTH: "16"}
@@ -65,7 +65,7 @@ def test_a_disk_that_becomes_shared_in_a_gap_has_a_deep_queue_again(bfq: LoopHar
     bfq.settle()
     assert (bfq.knob(DEPTH), DEPTH in bfq.loop.writer.owned) == ("32", False)
     bfq.tick(state="idle")
-    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.PACED, "32")
+    assert (bfq.gate(), bfq.knob(DEPTH)) == (GateKind.OPEN, "32")
     queue = bfq.kept.status.proposals[0].conditions[0]
     assert (queue.measured, queue.holds) == ("bfq, depth 32, shared with bcache1", False)
     bfq.loop.set_disk_users(NO_USERS)
@@ -147,6 +147,7 @@ def test_a_scheduler_that_is_released_is_driven_again(enforced: LoopHarness) -> 
     assert enforced.knob(SCHEDULER) == "bfq"
 
 
+REST = Gate(GateKind.RESTING, 1 << 20)
 PULSE = Gate(GateKind.PULSED, 1 << 20, pulse_ns=1)
 
 
@@ -158,6 +159,10 @@ PULSE = Gate(GateKind.PULSED, 1 << 20, pulse_ns=1)
         (Gate(GateKind.CLOSED), PULSE, True),
         (Gate(GateKind.CLOSED, queue_depth=8), Gate(GateKind.CLOSED), False),
         (Gate(GateKind.CLOSED), Gate(GateKind.CLOSED), True),
+        (Gate(GateKind.OPEN), REST, False),
+        (REST, Gate(GateKind.OPEN), False),
+        (REST, Gate(GateKind.CLOSED), True),
+        (Gate(GateKind.CLOSED), REST, True),
     ],
 )
 def test_a_pulse_and_a_queue_are_adjusted_without_a_record(

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 
@@ -17,16 +18,20 @@ from tests.sim.simulation import PROMPT, Reaction, Setup, scattered, unpaced
 from tests.sim.writeback import EMULATED, NATIVE, Machine
 
 GAPS = 5
+LEARNING = 3
+"""After so many gaps of one length the end of the next one is foreseen."""
+IRREGULAR_NS = tuple(round(each * NS_PER_S) for each in (2.5, 1.1, 3.4, 1.7, 4.2, 2.1))
 # So much that no arm runs out of dirty data.
 DIRTY_BYTES = {4 * KIB: 110 * MIB, 64 * KIB: 640 * MIB, 512 * KIB: 1000 * MIB}
 PIECES = pytest.mark.parametrize("piece_bytes", DIRTY_BYTES)
 SLOW = Reaction(deliver_ns=15 * NS_PER_MS, write_ns=2 * NS_PER_MS)
 FAST = Reaction(deliver_ns=NS_PER_MS, write_ns=NS_PER_MS // 30)
-FIRST_MEDIAN_NS_MAX = 45 * NS_PER_MS
+FIRST_NS_MAX = 20 * NS_PER_MS
+"""The slowest of some reads that nothing delays takes 13 to 17 ms."""
 
 
 @lru_cache
-def paced(
+def ours(
     piece_bytes: int, reaction: Reaction = PROMPT, machine: Machine = EMULATED, seed: int = 1
 ) -> GapDrain:
     """The product."""
@@ -35,8 +40,8 @@ def paced(
 
 
 @lru_cache
-def as_fast_as_it_goes(piece_bytes: int) -> GapDrain:
-    """The control arm: the same gate, without a pace."""
+def without_rests(piece_bytes: int) -> GapDrain:
+    """The control arm: the same gate without rests."""
     return gap_drain(Setup(scattered(piece_bytes, DIRTY_BYTES[piece_bytes]), gate=unpaced), GAPS)
 
 
@@ -47,53 +52,60 @@ def destage_off() -> GapDrain:
     return gap_drain(Setup(pieces, gate=lambda _: Gate(GateKind.CLOSED, 512)), GAPS)
 
 
-@PIECES
-def test_a_gap_drains_nearly_as_much_as_without_a_pace(piece_bytes: int) -> None:
-    reference = as_fast_as_it_goes(piece_bytes).drained_total_bytes
-    assert paced(piece_bytes).drained_total_bytes >= 0.80 * reference
+def foreseen_drain(found: GapDrain, piece_bytes: int) -> float:
+    """What a gap drains whose end is foreseen, as a share of an ordinary gap without rests."""
+    return fmean(found.drained_bytes[LEARNING:]) / median(without_rests(piece_bytes).drained_bytes)
 
 
 @PIECES
-def test_the_first_request_after_a_gap_hardly_waits(piece_bytes: int) -> None:
-    assert paced(piece_bytes).first_median_ns <= FIRST_MEDIAN_NS_MAX
-    assert max(paced(piece_bytes).first_ns) <= 80 * NS_PER_MS
-
-
-@pytest.mark.parametrize("piece_bytes", [64 * KIB, 512 * KIB])
-def test_without_a_pace_the_first_request_would_wait(piece_bytes: int) -> None:
-    assert as_fast_as_it_goes(piece_bytes).first_median_ns > 2 * FIRST_MEDIAN_NS_MAX
+def test_a_foreseen_gap_drains_nearly_as_much_as_without_rests(piece_bytes: int) -> None:
+    assert foreseen_drain(ours(piece_bytes), piece_bytes) >= 0.85
 
 
 @PIECES
-def test_the_rest_of_a_burst_is_hardly_slower_than_without_destage(piece_bytes: int) -> None:
+def test_the_first_request_after_a_foreseen_gap_does_not_wait(piece_bytes: int) -> None:
+    assert max(ours(piece_bytes).first_ns[LEARNING:]) <= FIRST_NS_MAX
+
+
+@PIECES
+def test_without_rests_the_first_request_would_wait(piece_bytes: int) -> None:
+    assert without_rests(piece_bytes).first_median_ns > 2 * FIRST_NS_MAX
+
+
+@PIECES
+def test_bursts_after_foreseen_gaps_are_hardly_slower_than_without_destage(
+    piece_bytes: int,
+) -> None:
     assert destage_off().drained_total_bytes < MIB
-    assert paced(piece_bytes).burst_p99_ns <= 1.1 * destage_off().burst_p99_ns
-
-
-@PIECES
-def test_the_queue_is_seldom_far_over_its_aim(piece_bytes: int) -> None:
-    assert paced(piece_bytes).crowded_ratio <= 0.02
-
-
-def test_without_a_pace_the_queue_is_always_far_over_its_aim() -> None:
-    assert as_fast_as_it_goes(64 * KIB).crowded_ratio > 0.9
+    calm_ns = fmean(destage_off().burst_means_ns)
+    assert max(ours(piece_bytes).burst_means_ns[LEARNING + 1 :]) <= 1.1 * calm_ns
 
 
 @PIECES
 def test_a_slow_control_loop_still_holds(piece_bytes: int) -> None:
-    # The median of five first requests is a lottery with a reaction of 15 ms: 24 to 61 ms.
-    runs = [paced(piece_bytes, SLOW, seed=seed) for seed in (1, 2, 3)]
-    reference = as_fast_as_it_goes(piece_bytes).drained_total_bytes
-    # Where it delays requests by more than the policy allows, the next gaps drain less.
-    assert min(slow.drained_total_bytes for slow in runs) >= 0.65 * reference
-    assert median(first_ns for slow in runs for first_ns in slow.first_ns) <= FIRST_MEDIAN_NS_MAX
+    runs = [ours(piece_bytes, SLOW, seed=seed) for seed in (1, 2, 3)]
+    assert min(foreseen_drain(slow, piece_bytes) for slow in runs) >= 0.8
+    assert max(first_ns for slow in runs for first_ns in slow.first_ns[LEARNING:]) <= FIRST_NS_MAX
 
 
 @PIECES
-def test_a_machine_ten_times_as_fast_is_paced_as_well(piece_bytes: int) -> None:
-    fast = paced(piece_bytes, FAST, NATIVE)
-    assert fast.drained_total_bytes >= 0.80 * as_fast_as_it_goes(piece_bytes).drained_total_bytes
-    assert fast.first_median_ns <= FIRST_MEDIAN_NS_MAX
+def test_a_machine_ten_times_as_fast_does_as_well(piece_bytes: int) -> None:
+    fast = ours(piece_bytes, FAST, NATIVE)
+    assert foreseen_drain(fast, piece_bytes) >= 0.85
+    assert max(fast.first_ns[LEARNING:]) <= FIRST_NS_MAX
+
+
+@PIECES
+def test_gaps_of_irregular_length_drain_while_bursts_are_not_slower(piece_bytes: int) -> None:
+    """Their ends are not foreseen: the first request waits, but no longer than without rests."""
+    setup = Setup(scattered(piece_bytes, DIRTY_BYTES[piece_bytes]), scheduler="mq-deadline")
+    own, free = (
+        gap_drain(each, GAPS, lengths_ns=IRREGULAR_NS)
+        for each in (setup, replace(setup, gate=unpaced))
+    )
+    assert own.drained_total_bytes >= 0.6 * free.drained_total_bytes
+    assert own.first_median_ns <= free.first_median_ns
+    assert own.burst_p99_ns <= free.burst_p99_ns
 
 
 def test_a_periodic_trickle_that_starves_a_fixed_wait_drains() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A shallow queue below bfq replaces the pace; it comes with the gap and goes with its residue."""
+"""A shallow queue below bfq comes with the gap and goes with its residue."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_disk_of_two_volumes_keeps_a_deep_queue_and_other_users_are_named(
     frame = idle_frame(1000, knobs=BFQ, disk_users=users)
     assert (holds_back(frame), described(frame)) == (held, text)
     state, gate = run(busy_frame(500, knobs=BFQ), frame)
-    assert (gate.kind is GateKind.OPEN, bool(gate.queue_depth)) == (held, held)
+    assert (gate.kind, bool(gate.queue_depth)) == (GateKind.OPEN, held)
     assert WIDE.destage is not None
     condition = of_destage(state.destage, frame, WIDE.destage)[0]
     assert (condition.measured, condition.holds) == (text, held)
@@ -98,10 +98,8 @@ def frames(**signals: Any) -> tuple[Frame | Edge, ...]:
     return (busy_frame(1000, knobs=BFQ, **signals), idle_edge(1500))
 
 
-def test_the_gate_opens_wide_on_shallow_queues_and_is_not_sampled() -> None:
-    state, gate = run(*frames())
-    assert gate == OPEN
-    assert not state.destage.sampled
+def test_the_gate_opens_wide_on_shallow_queues() -> None:
+    assert run(*frames())[1] == OPEN
 
 
 def test_under_pressure_the_gate_stays_paced() -> None:
@@ -138,15 +136,15 @@ def test_the_queues_stay_shallow_until_what_a_gap_left_is_written(
     assert state.destage.sampled is bool(depth)
 
 
-def test_a_queue_that_somebody_else_sets_brings_the_pace_back() -> None:
+def test_a_queue_that_somebody_else_sets_stays_while_the_gate_is_open() -> None:
     foreign = frozenset({"queue_depth:sda"})
     _, gate = run(*frames(), idle_frame(1600, knobs=BFQ, foreign_knobs=foreign))
-    assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
+    assert gate == Gate(GateKind.OPEN)
 
 
-def test_without_a_depth_in_the_policy_the_gate_is_paced() -> None:
+def test_without_a_depth_in_the_policy_the_queues_stay_deep() -> None:
     _, gate = run(*frames(), policy=Policy(destage=DestageParams(queue_depth=0)))
-    assert (gate.kind, gate.queue_depth) == (GateKind.PACED, 0)
+    assert gate == Gate(GateKind.OPEN)
 
 
 def test_dm_cache_is_paced_on_shallow_queues() -> None:
@@ -165,11 +163,11 @@ def simulated(**setup: Any) -> GapDrain:
     return gap_drain(Setup(pieces, WIDE, scheduler="bfq", **setup), gaps=5)
 
 
-def test_on_a_simulated_disk_nobody_waits_and_as_much_is_drained_as_without_a_pace() -> None:
+def test_on_a_simulated_disk_nobody_waits_and_as_much_is_drained_as_without_rests() -> None:
     own = simulated(depth_settable=True)
     off = simulated(gate=lambda _: Gate(GateKind.CLOSED, 512))
-    wide = simulated(gate=unpaced)
-    assert own.drained_total_bytes >= 0.95 * wide.drained_total_bytes
+    deep = simulated(gate=unpaced)
+    # Until the ends are foreseen, the shallow queue alone keeps the first request short.
+    assert own.drained_total_bytes >= 0.95 * deep.drained_total_bytes
     assert own.first_median_ns <= off.first_median_ns + 15 * NS_PER_MS
-    assert own.first_median_ns <= wide.first_median_ns / 2
     assert max(own.first_ns) <= 2 * max(off.first_ns)

@@ -144,21 +144,13 @@ EMPTY = [queue_sample(6000 + 20 * number, 0, 40 * number) for number in range(30
 """A disk that takes 125 MiB/s into its own cache: nothing is ever under way."""
 
 
-def test_the_rate_stays_under_the_cap_however_empty_the_queue_looks() -> None:
-    _, gate = run(burst(), idle_edge(6000), *EMPTY)
-    assert gate == Gate(GateKind.PACED, 10 * MIB)
+def test_the_gate_rests_once_more_than_the_cap_is_written() -> None:
+    assert run(burst(), idle_edge(6000), *EMPTY[:4])[1] == Gate(GateKind.OPEN)
+    assert run(burst(), idle_edge(6000), *EMPTY)[1].kind is GateKind.RESTING
 
 
-def test_without_a_cap_the_rate_follows_the_empty_queue() -> None:
-    _, gate = run(burst(1), idle_edge(6000), *EMPTY)
-    assert gate.rate_bytes_per_s > 100 * MIB
-
-
-def test_a_thread_that_sleeps_gets_no_more_pulses_than_the_cap_allows() -> None:
-    still = [queue_sample(6000 + 20 * number, 0, 0) for number in range(4)]
-    assert run(burst(), idle_edge(6000), *still)[1].kind is GateKind.PULSED
-    _, gate = run(burst(), idle_edge(6000), *still, queue_sample(6080, 0, 100))
-    assert gate == Gate(GateKind.PACED, 10 * MIB)
+def test_without_a_cap_the_gate_stays_open() -> None:
+    assert run(burst(1), idle_edge(6000), *EMPTY)[1] == Gate(GateKind.OPEN)
 
 
 def test_the_cap_does_not_apply_under_load() -> None:
@@ -168,11 +160,10 @@ def test_the_cap_does_not_apply_under_load() -> None:
     assert (gate.kind, gate.rate_bytes_per_s) == (GateKind.PACED, 8 * MIB)
 
 
-def test_a_gate_that_would_be_wide_open_is_paced_under_the_cap_on_a_shallow_queue() -> None:
+def test_a_rest_keeps_the_shallow_queue() -> None:
     policy = Policy(destage=DestageParams(queue_depth=8))
-    assert run(burst(1, knobs=BFQ), idle_edge(6000), policy=policy)[1].kind is GateKind.OPEN
     state, gate = run(burst(knobs=BFQ), idle_edge(6000), *EMPTY, policy=policy)
-    assert gate == Gate(GateKind.PACED, 10 * MIB, queue_depth=8)
+    assert (gate.kind, gate.queue_depth) == (GateKind.RESTING, 8)
     assert state.destage.sampled
 
 
@@ -215,6 +206,16 @@ def test_target_value_and_cap_are_explained(ms: float | None, text: str) -> None
         if each.signal == "wait after write-back"
     ]
     assert found == ([text] if text else [])
+
+
+def test_a_rest_for_the_cap_is_explained() -> None:
+    state, _ = run(burst(), idle_edge(6000), *EMPTY)
+    assert state.frame is not None
+    texts = [
+        each.threshold
+        for each in explanation.of_destage(state.destage, state.frame, DestageParams())
+    ]
+    assert "3 ms longer (in gaps at most 10 MiB/s; the gate rests now)" in texts
 
 
 def test_no_edge_or_sample_changes_the_cap() -> None:

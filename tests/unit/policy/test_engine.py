@@ -28,7 +28,7 @@ def after(*events: Event) -> Outcome:
 
 def test_busy_edge_closes_the_gate_and_stops_queue_samples() -> None:
     opened, closed = after(idle_frame()), after(idle_frame(), busy_edge(1500))
-    assert opened.gate is not None and opened.gate.kind is GateKind.PACED
+    assert opened.gate is not None and opened.gate.kind is GateKind.OPEN
     assert opened.probe_settings.pace_period_ns == PACE_PERIOD_NS
     assert closed.gate is not None and closed.gate.kind is GateKind.CLOSED
     assert closed.probe_settings.pace_period_ns == 0

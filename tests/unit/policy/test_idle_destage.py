@@ -173,7 +173,7 @@ def test_the_wait_is_learned_from_the_frame() -> None:
         ((busy_frame(1000, **STALE),), Gate(GateKind.RELEASED)),
         ((busy_frame(1000, **CLEAN),), Gate(GateKind.CLOSED, SECTOR_BYTES)),
         (WAITING, Gate(GateKind.CLOSED, SECTOR_BYTES)),
-        (DESTAGING, Gate(GateKind.PACED, PARAMS.pace.rate_start_bytes_per_s)),
+        (DESTAGING, Gate(GateKind.OPEN)),
         (PRESSED, Gate(GateKind.PACED, PARAMS.pressure_pace.rate_start_bytes_per_s)),
         ((*DESTAGING, busy_edge(1900)), Gate(GateKind.CLOSED, SECTOR_BYTES)),
     ],
@@ -196,11 +196,12 @@ def test_queue_samples_count_only_while_the_gate_is_open() -> None:
     assert idle_destage.on_queue(open_state, queue_sample(1510, 50), PARAMS) != open_state
 
 
-def test_pressure_drives_a_shallower_queue_than_a_gap() -> None:
+def test_only_pressure_adjusts_a_rate_to_the_queue() -> None:
     samples = [queue_sample(1600 + 30 * i, 4, 10 * i) for i in range(8)]
-    in_gap = gate_of(after(*DESTAGING, *samples), PARAMS)
-    beside = gate_of(after(*PRESSED, *samples), PARAMS)
-    assert beside.rate_bytes_per_s < in_gap.rate_bytes_per_s
+    assert gate_of(after(*DESTAGING, *samples), PARAMS) == Gate(GateKind.OPEN)
+    first, last = (gate_of(after(*PRESSED, *samples[:count]), PARAMS) for count in (1, 8))
+    assert first.kind is last.kind is GateKind.PACED
+    assert first.rate_bytes_per_s != last.rate_bytes_per_s
 
 
 def drained(at_ms: int, **signals: Any) -> Frame:

@@ -41,7 +41,7 @@ Events = list[Made]
 POLICY = Policy()
 DESTAGE = DestageParams()
 STREAMS = StreamParams()
-OPEN_KINDS = (GateKind.PACED, GateKind.PULSED)
+SAMPLED_KINDS = (GateKind.OPEN, GateKind.RESTING, GateKind.PACED)
 
 BYTES = st.sampled_from([0, 4096, MIB, 20 * MIB, 420 * MIB, GIB])
 RATIOS = st.floats(min_value=0, max_value=1)
@@ -169,7 +169,7 @@ def kind(state: State) -> GateKind | None:
     gate = outcome(state).gate
     if gate is None:
         return None
-    return GateKind.PACED if gate.kind is GateKind.PULSED else gate.kind
+    return GateKind.OPEN if gate.kind is GateKind.RESTING else gate.kind
 
 
 @given(EVENTS)
@@ -180,16 +180,16 @@ def test_gate_wait_and_cutoff_stay_within_their_bounds(events: Events) -> None:
         decision = outcome(state).explained()
         cutoff = decision.sequential_cutoff_bytes
         assert cutoff is None or STREAMS.cutoff_floor_bytes <= cutoff <= STREAMS.cutoff_wide_bytes
-        if decision.gate is not None and decision.gate.kind in OPEN_KINDS:
+        if decision.gate is not None and decision.gate.kind is GateKind.PACED:
             rate = decision.gate.rate_bytes_per_s
             assert DESTAGE.pace.rate_min_bytes_per_s <= rate <= DESTAGE.pace.rate_max_bytes_per_s
 
 
 @given(EVENTS)
-def test_the_probe_paces_exactly_while_the_gate_is_open(events: Events) -> None:
+def test_the_probe_samples_the_queue_exactly_while_write_back_goes_on(events: Events) -> None:
     for state in play(events):
         gate = outcome(state).gate
-        opened = gate is not None and gate.kind in OPEN_KINDS
+        opened = gate is not None and gate.kind in SAMPLED_KINDS
         assert (outcome(state).probe_settings.pace_period_ns > 0) == opened
 
 
@@ -246,14 +246,14 @@ def test_from_any_state_a_busy_frame_shuts_the_gate_and_the_next_gap_opens_it(
     state = after(end_of(events), busy_frame(100_000))
     assert state.destage.phase in (Phase.WAIT, Phase.PRESSURE)
     state = after(state, idle_edge(100_300))
-    assert kind(state) is GateKind.PACED
+    assert kind(state) is GateKind.OPEN
 
 
 @given(EVENTS)
 def test_from_any_state_an_idle_frame_opens_the_gate_even_if_its_edge_was_lost(
     events: Events,
 ) -> None:
-    assert kind(after(end_of(events), idle_frame(100_000))) is GateKind.PACED
+    assert kind(after(end_of(events), idle_frame(100_000))) is GateKind.OPEN
 
 
 @given(EVENTS, UNKNOWN)

@@ -146,7 +146,8 @@ def test_the_gate_is_open_as_long_as_in_a_replay_of_the_recording(
     exact = time_by_gate(rows, until - since)
     after = found.destage_ns[1]
     # A second at each end is lost to the grid of samples.
-    assert after["paced"] == pytest.approx(exact[GateKind.PACED], abs=1.5 * NS_PER_S)
+    opened = GateKind.PACED if kind is Kind.DM_CACHE else GateKind.OPEN
+    assert after[opened] == pytest.approx(exact[opened], abs=1.5 * NS_PER_S)
     assert after["closed"] == pytest.approx(exact[GateKind.CLOSED], abs=1.5 * NS_PER_S)
     assert {each.before for each in of(found, ReplaySetting.DESTAGE)} == {KERNELS}
 
@@ -193,7 +194,7 @@ def test_a_rule_shows_its_rate_and_a_limit_bounds_what_a_gap_drains() -> None:
     idle = past(seconds(9, idle=1))
     limited = policy("limits: {destage_rate: {max: 10MiB/s}}\n")
     (one,) = of(run(idle, limited), ReplaySetting.DESTAGE)
-    assert (one.before, one.after) == ("paced", "paced, at most 10 MiB/s")
+    assert (one.before, one.after) == ("open", "paced, at most 10 MiB/s")
 
 
 def test_edges_open_and_close_the_gate_between_the_samples() -> None:
@@ -201,19 +202,19 @@ def test_edges_open_and_close_the_gate_between_the_samples() -> None:
     found = run(what, policy("strategies: []\n"))
     assert [(times(d), d.before) for d in of(found, ReplaySetting.DESTAGE)] == [
         ((0.0, 2.55), "closed"),
-        ((2.55, 4.75), "paced"),
+        ((2.55, 4.75), "open"),
         ((4.75, 10.0), "closed"),
     ]
-    assert found.destage_ns[0] == {"closed": round(7.8 * NS_PER_S), "paced": round(2.2 * NS_PER_S)}
+    assert found.destage_ns[0] == {"closed": round(7.8 * NS_PER_S), "open": round(2.2 * NS_PER_S)}
 
 
 def test_another_wait_finds_other_gaps() -> None:
     what = past(seconds(20), [*gap(2.25, 4.75), *gap(10.25, 11.25)])
     patient = policy("strategies: [{idle_destage: {wait: 2s}}, stream_bypass]\n")
-    assert run(what, patient).destage_ns[1]["paced"] == round(0.5 * NS_PER_S)
+    assert run(what, patient).destage_ns[1]["open"] == round(0.5 * NS_PER_S)
     hasty = policy("strategies: [{idle_destage: {wait: 100ms}}, stream_bypass]\n")
     found = run(what, hasty)
-    assert found.destage_ns[1]["paced"] == round((2.4 + 0.9) * NS_PER_S)
+    assert found.destage_ns[1]["open"] == round((2.4 + 0.9) * NS_PER_S)
     assert any("a wait of 100 ms would have found more" in note for note in found.notes)
 
 
@@ -322,7 +323,7 @@ def test_a_minute_in_which_the_load_changed_is_left_open() -> None:
     assert [(times(d)[0], d.before) for d in of(found, ReplaySetting.DESTAGE)] == [
         (0.0, "closed"),
         (60.0, "decided by idle_destage"),
-        (120.0, "paced"),
+        (120.0, "open"),
     ]
     assert any("for 3 minutes the history keeps only means" in note for note in found.notes)
     assert any("in 1 of them the load changed" in note for note in found.notes)

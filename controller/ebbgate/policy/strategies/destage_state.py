@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ebbgate.policy.strategies.drain_cap import DrainCap
+from ebbgate.policy.strategies.gap_use import GapUse, Rest
 from ebbgate.policy.strategies.pace_state import PaceParams, PaceState
 from ebbgate.signals.gaps import Wait, WaitParams, learn_wait
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
@@ -40,6 +41,7 @@ class DestageParams:
       the kernel's thread to sleep far into the next gap (see pace). A shorter one slows users: in
       the simulation at 150 ms the p99 of a burst was 1.5 times that of a closed gate, at 1.2 s it
       was 1.0 to 1.1 times.
+    - `rest_leak_interval_ns`: the same at rest within a gap, where the thread must be awake soon.
     - `likely_share`: a gap counts as likely to last for as long as this share of similar gaps does.
     - `queue_depth`: requests that the disks take at once in gaps, if they hold destage back by
       themselves (see `disk_queue`); 0: as many as ever. In the lab 4 drained as much as all 31,
@@ -64,6 +66,7 @@ class DestageParams:
     read_p99_max_ns: int | None = None
     write_p99_max_ns: int | None = None
     leak_interval_ns: int = 1200 * NS_PER_MS
+    rest_leak_interval_ns: int = 100 * NS_PER_MS
     likely_share: float = 0.95
     gc_ratio: float | None = 0.10
     gc_interval_ns: int = 5 * NS_PER_S
@@ -88,7 +91,8 @@ class DestageState:
     - `peak_ratio`: the highest dirty level (0..1) since the last requested garbage collection.
     - `idle_since_ns`: when the present gap began.
     - `gap_counts`: of the last frame.
-    - `shallow`: the disks' queues are shallow in gaps. `wide`: with that no pace is needed.
+    - `shallow`: the disks' queues are shallow in gaps.
+    - `gap`: how the gate is used within a gap.
     - `shallow_until_ns`: until then the queues stay shallow for what a gap has left; 0: no more.
     """
 
@@ -106,9 +110,9 @@ class DestageState:
     idle_since_ns: int = 0
     gap_counts: tuple[float, ...] = ()
     shallow: bool = False
-    wide: bool = False
     shallow_until_ns: int = 0
     cap: DrainCap = field(default_factory=DrainCap)
+    gap: GapUse = field(default_factory=GapUse)
     pace: PaceState = field(default_factory=PaceState)
 
     @property
@@ -117,16 +121,11 @@ class DestageState:
         return self.phase in (Phase.DESTAGE, Phase.PRESSURE)
 
     @property
-    def open(self) -> bool:
-        """Whether the gate is wide open."""
-        return self.wide and self.phase is Phase.DESTAGE and self.cap.bytes_per_s is None
-
-    @property
-    def paced(self) -> bool:
-        """Whether a pace limits what the gate lets through."""
-        return self.pacing and not self.open
+    def resting(self) -> bool:
+        """Whether the gate is closed for a while although the gap goes on."""
+        return self.phase is Phase.DESTAGE and self.gap.rest is not Rest.NONE
 
     @property
     def sampled(self) -> bool:
         """Whether samples of the queue are needed."""
-        return self.paced or self.shallow_until_ns > 0
+        return self.pacing or self.shallow_until_ns > 0

@@ -10,8 +10,9 @@ from typing import Final
 
 from ebbgate.model.decision import DISK_QUEUE, Condition
 from ebbgate.model.frame import Frame
-from ebbgate.policy.strategies import disk_queue, idle_destage, stream_bypass
-from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
+from ebbgate.policy.strategies import disk_queue, gap_use, idle_destage, stream_bypass
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.gap_use import Rest
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
 
@@ -31,6 +32,7 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
         *_of_cap(state, frame, params),
         _condition("dirty data", frame.dirty_bytes, ">=", floor, format_bytes),
         replace(idle, threshold=f"{idle.threshold} ({learned})"),
+        *_of_end(state, frame, params),
         replace(full, measured=full.measured or "never"),
         _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes),
         _condition("backing device busy for users", busy, "<", params.light_ratio, format_ratio),
@@ -56,7 +58,25 @@ def _of_cap(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
         return ()
     found = _condition("wait after write-back", felt_ns, "<=", target_ns, format_ns)
     text = "no limit in gaps" if cap is None else f"in gaps at most {format_rate(cap)}"
+    if cap is not None and state.gap.foreseeing and not state.gap.cap_always:
+        text = "no limit before a likely return"
+    elif state.resting and state.gap.rest is Rest.RATE:
+        text += "; the gate rests now"
     return (replace(found, threshold=f"{found.threshold} longer ({text})"),)
+
+
+def _of_end(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
+    """Return when the gate rests because a request is likely; nothing where no time is."""
+    gap, in_gap = state.gap, state.phase is Phase.DESTAGE
+    cost_ns = params.wait.disturbance_cost_ns
+    window = gap.window if in_gap else gap_use.likely_end(gap, state.wait.wait_ns, cost_ns)
+    if window is None:
+        return ()
+    before_ns = min(gap.run_off_ns, window.until_ns - window.from_ns)
+    rests = "rests now," if state.resting and gap.rest is Rest.END else "rests"
+    found = _condition("likely return", frame.idle_ns, ">=", window.from_ns, format_ns)
+    text = f"after {format_ns(window.from_ns + before_ns)} of idle time; the gate {rests}"
+    return (replace(found, threshold=f"{found.threshold} ({text} {format_ns(before_ns)} before)"),)
 
 
 def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:

@@ -2,12 +2,12 @@
 """When to destage: normal, wait, destage, and a pressure path. Pure.
 
 Based on Nishina et al., dm-ssd: destage is held back while requests come, starts after some idle
-time and stops at the first arrival. Here the idle time is learned (signals.gaps), feedback limits
-what is in flight (pace), and dirty data also goes out if no gap comes.
+time and stops at the first arrival. Here the idle time is learned (signals.gaps), the gate rests
+before the likely end of a gap (gap_use), and dirty data also goes out if no gap comes (pace).
 
     normal    too little dirty data to write back
     wait      dirty data, and users are active: the gate is closed
-    destage   an idle gap: the gate is paced until the first arrival or until all is clean
+    destage   an idle gap: the gate is open, with rests, until a request arrives or all is clean
     pressure  no gap came and dirty data must go: paced at a shallow queue, under load
     unknown   a signal is missing: the kernel's own settings apply
 """
@@ -19,7 +19,7 @@ from dataclasses import replace
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample
-from ebbgate.policy.strategies import disk_queue, drain_cap, pace
+from ebbgate.policy.strategies import disk_queue, drain_cap, gap_use, pace
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
@@ -28,8 +28,6 @@ from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
 _LEARN_INTERVAL_NS = NS_PER_S
 """The wait is learned from many gaps, so not at every tick."""
-
-
 _EASE = 2.0
 """Hysteresis: the level itself moves as soon as the gate opens."""
 
@@ -38,14 +36,22 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
     """Return the gate for the phase."""
     if state.phase is Phase.UNKNOWN:
         return Gate(GateKind.RELEASED)
-    if state.open:
-        return Gate(GateKind.OPEN, queue_depth=params.queue_depth)
-    if state.shallow and state.phase is Phase.DESTAGE:
-        return replace(state.pace.gate, queue_depth=params.queue_depth)
-    if state.pacing:
+    if state.phase is Phase.PRESSURE:
         return state.pace.gate
-    depth = params.queue_depth if state.shallow_until_ns else 0
-    return Gate(GateKind.CLOSED, _leak_bytes_per_s(state, params), queue_depth=depth)
+    if state.phase is not Phase.DESTAGE:
+        depth = params.queue_depth if state.shallow_until_ns else 0
+        return Gate(GateKind.CLOSED, _leak_bytes_per_s(state, params), queue_depth=depth)
+    depth = params.queue_depth if state.shallow else 0
+    if state.resting:
+        return Gate(GateKind.RESTING, _leak_bytes_per_s(state, params), queue_depth=depth)
+    if _opens_wide(params):
+        return Gate(GateKind.OPEN, queue_depth=depth)
+    return replace(state.pace.gate, queue_depth=depth)
+
+
+def _opens_wide(params: DestageParams) -> bool:
+    """Return whether a gap needs no pace: dm-cache's destage has no idle I/O class."""
+    return params.pace.throttle is ThrottleKind.RATE
 
 
 def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageState:
@@ -58,6 +64,8 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
         edge_at_ns=edge.at_ns,
         idle_since_ns=edge.at_ns - edge.length_ns,
     )
+    if not state.idle:
+        state = replace(state, gap=gap_use.end(state.gap, edge.length_ns))
     if state.phase is Phase.DESTAGE and not state.idle:
         return _end_gap(state, edge.at_ns, params)
     if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
@@ -68,11 +76,16 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
 
 
 def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) -> DestageState:
-    """Handle a sample of the backing device's queue: the fast path of the pace."""
+    """Handle a sample of the backing device's queue: the fast path of rests and of the pace."""
     if state.shallow_until_ns:
         return _watch_residue(state, sample.at_ns, sample.under_way_ios)
-    if not state.paced:
+    if not state.pacing:
         return state
+    if state.phase is Phase.DESTAGE:
+        state = _use_gap(state, sample.at_ns, params)
+        state = replace(state, gap=gap_use.on_queue(state.gap, sample, _cap(state, params)))
+        if state.resting or _opens_wide(params):
+            return replace(state, pace=pace.measure(state.pace, sample, params.pace))
     return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
 
 
@@ -95,6 +108,7 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
     state = _with_queue(state, frame, params)
     state = _with_cap(state, frame, params)
     if state.phase is Phase.DESTAGE:
+        state = _use_gap(state, frame.at_ns, params)
         # The longer the gap has lasted, the more is known about its rest.
         likely = _likely_until_ns(state, frame.at_ns, params)
         if likely != state.pace.likely_until_ns:
@@ -105,9 +119,7 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
 def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
     shallow = params.queue_depth > 0 and disk_queue.holds_back(frame)
     if shallow != state.shallow:
-        # dm-cache's destage has no idle class: there the queue does not replace the pace.
-        wide = shallow and params.pace.throttle is ThrottleKind.RATE
-        state = replace(state, shallow=shallow, wide=wide)
+        state = replace(state, shallow=shallow)
     if not state.shallow_until_ns:
         return state
     fresh = frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns
@@ -115,12 +127,31 @@ def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> Des
 
 
 def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
-    cap = DrainCap()
-    if params.disturbance_ns is not None:
-        cap, found = state.cap, frame.disturbance
-        if found is not None:
-            cap = drain_cap.judge(cap, found, params.disturbance_ns, frame.at_ns)
-    return state if cap == state.cap else replace(state, cap=cap)
+    target_ns, found = params.disturbance_ns, frame.disturbance
+    if target_ns is None:
+        return state if state.cap == DrainCap() else replace(state, cap=DrainCap())
+    if found is None:
+        return state
+    cap = drain_cap.judge(state.cap, found, target_ns, frame.at_ns)
+    if cap is state.cap:
+        return state
+    always = state.gap.cap_always or (state.gap.foreseen and (found.felt_ns or 0) > target_ns)
+    if state.gap.foreseen and not always:
+        # A rate that was not felt because the gate rested says nothing about other gaps.
+        return replace(state, cap=replace(state.cap, judged_gap_ns=cap.judged_gap_ns))
+    always = always and cap.bytes_per_s is not None
+    return replace(state, cap=cap, gap=replace(state.gap, cap_always=always))
+
+
+def _cap(state: DestageState, params: DestageParams) -> float | None:
+    """Return the mean rate of an open gate; None: any."""
+    free = state.gap.foreseeing and not state.gap.cap_always
+    return None if free or not _opens_wide(params) else state.cap.bytes_per_s
+
+
+def _use_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
+    idle_ns, cost_ns = now_ns - state.idle_since_ns, params.wait.disturbance_cost_ns
+    return replace(state, gap=gap_use.advance(state.gap, idle_ns, now_ns, cost_ns))
 
 
 def _watch_residue(state: DestageState, now_ns: int, under_way_ios: int | None) -> DestageState:
@@ -148,12 +179,13 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
     if state.phase in (Phase.UNKNOWN, Phase.NORMAL):
         floor = start_bytes(frame, params)
         if dirty < floor and not _aged(state, frame, params):
-            return _resting(state, frame)
+            return _stay_normal(state, frame)
         state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for an idle gap")
     if state.idle and state.phase is not Phase.DESTAGE:
         return _drain(state, frame.at_ns, "the volume is idle", params)
     if state.phase is Phase.DESTAGE and not state.idle:
         # The edge was lost.
+        state = replace(state, gap=gap_use.end(state.gap))
         state = _end_gap(state, frame.at_ns, params)
     if state.phase is Phase.WAIT:
         due = pressure_reason(state, frame, params)
@@ -254,7 +286,7 @@ def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:
     return since > 0 and frame.at_ns - since >= params.age_max_ns
 
 
-def _resting(state: DestageState, frame: Frame) -> DestageState:
+def _stay_normal(state: DestageState, frame: Frame) -> DestageState:
     """Stay in or enter normal; the age of dirty data counts from now on."""
     if state.phase is not Phase.NORMAL:
         state = _enter(state, Phase.NORMAL, frame.at_ns, "too little dirty data to write back")
@@ -283,6 +315,8 @@ def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageS
 def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) -> DestageState:
     """Open the gate in a gap."""
     state = _enter(state, Phase.DESTAGE, now_ns, why)
+    idle_ns, cost_ns = now_ns - state.idle_since_ns, params.wait.disturbance_cost_ns
+    state = replace(state, gap=gap_use.begin(state.gap, idle_ns, cost_ns))
     likely = _likely_until_ns(state, now_ns, params)
     return replace(state, pace=pace.begin(state.pace, now_ns, _pace_params(state, params), likely))
 
@@ -314,7 +348,8 @@ def _leak_bytes_per_s(state: DestageState, params: DestageParams) -> int:
         return 0
     if state.pace.completions_per_s <= 0:
         return SECTOR_BYTES
-    return max(SECTOR_BYTES, round(state.pace.piece_bytes * NS_PER_S / params.leak_interval_ns))
+    interval_ns = params.rest_leak_interval_ns if state.resting else params.leak_interval_ns
+    return max(SECTOR_BYTES, round(state.pace.piece_bytes * NS_PER_S / interval_ns))
 
 
 def _collect(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:

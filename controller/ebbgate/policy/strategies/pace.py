@@ -87,7 +87,7 @@ def begin(state: PaceState, now_ns: int, params: PaceParams, likely_until_ns: in
 
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """Take a sample of the queue in and set the new gate."""
-    state = _measure(state, sample, params)
+    state = measure(state, sample, params)
     if state.began is None or sample.done_ios < state.began.done_ios:
         state = replace(state, began=sample)
     if params.throttle is ThrottleKind.DEPTH:
@@ -169,7 +169,8 @@ def depth_target_ios(state: PaceState, params: PaceParams) -> float:
     return min(params.depth_max_ios, max(params.depth_min_ios, wanted))
 
 
-def _measure(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
+def measure(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
+    """Learn from a sample how fast the disk takes write-back, and in pieces of what size."""
     start = state.window_start
     dry = sample.in_flight_ios == 0
     if start is None or sample.done_ios < start.done_ios:

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How the gate is used within a gap: as wide as it goes, with rests. Pure.
+
+One rest begins shortly before the gap is likely to end (`signals.gap_ends`), so early that a
+returning request finds nothing under way. Other rests keep the rate that the outer loop allows
+(`drain_cap`): the gate rests once more is written, until the mean is right again. The kernel could
+keep a rate more evenly, but for that bcache leaves the idle I/O class, and each piece competes with
+a returning request: in the lab that drained half as much, and the first request waited longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from ebbgate.model.records import QueueSample
+from ebbgate.signals.gap_ends import EndWindow, end_window, remember
+from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
+
+RUN_OFF_NS_MIN: Final = 60 * NS_PER_MS
+"""Samples of the queue come every 20 ms, and writes of a knob take some."""
+RUN_OFF_NS_MAX: Final = NS_PER_S
+"""What takes longer, a rest does not prevent: the rate must be lower."""
+_MARGIN, _FORGET, _LONGER = 1.3, 0.98, 1.5
+AHEAD_BYTES: Final = 8 * MIB
+"""What is written in one go before a rest: enough for the scheduler and the disk to sort."""
+
+
+class Rest(StrEnum):
+    """Why the gate is closed within a gap: it is likely to `end`, or the `rate` was too high."""
+
+    NONE = "none"
+    END = "end"
+    RATE = "rate"
+
+
+@dataclass(frozen=True, slots=True)
+class GapUse:
+    """What is known of the present gap, and of those before it. Times are 0 where there is none.
+
+    - `lengths_ns`: of recent gaps. `window`: when this one is likely to end, as idle times.
+    - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
+    - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
+    - `foreseen`: the gate rested when the last gap ended.
+    - `cap_always`: what was left after such an end was felt, as where the disk itself still had to
+      write, so the cap holds in every gap; otherwise only in those whose end is not foreseen.
+    - `began`: the first sample of the queue in this gap.
+    """
+
+    lengths_ns: tuple[int, ...] = ()
+    window: EndWindow | None = None
+    rest: Rest = Rest.NONE
+    run_off_ns: int = 120 * NS_PER_MS
+    run_off_began_ns: int = 0
+    foreseen: bool = False
+    cap_always: bool = False
+    began: QueueSample | None = None
+
+    @property
+    def foreseeing(self) -> bool:
+        """Whether the gate rests in time before the likely end of the present gap."""
+        return self.window is not None and self.run_off_ns < RUN_OFF_NS_MAX
+
+
+def begin(use: GapUse, idle_ns: int, cost_ns: int) -> GapUse:
+    """Return the state for a gate that opens in a gap that has lasted `idle_ns`."""
+    return replace(_without_rest(use), window=likely_end(use, idle_ns, cost_ns), began=None)
+
+
+def end(use: GapUse, length_ns: int = 0) -> GapUse:
+    """Return the state after a gap of this length; 0: it is unknown."""
+    lengths_ns = remember(use.lengths_ns, length_ns) if length_ns > 0 else use.lengths_ns
+    foreseen = use.rest is Rest.END and use.foreseeing
+    if foreseen and use.run_off_began_ns:
+        # Something was still under way.
+        use = replace(use, run_off_ns=min(RUN_OFF_NS_MAX, round(_LONGER * use.run_off_ns)))
+    return replace(_without_rest(use), lengths_ns=lengths_ns, window=None, foreseen=foreseen)
+
+
+def advance(use: GapUse, idle_ns: int, now_ns: int, cost_ns: int) -> GapUse:
+    """Begin the rest before the likely end of the gap, or end it if the gap has outlived that."""
+    if use.window is not None and idle_ns >= use.window.until_ns:
+        use = replace(use, window=likely_end(use, idle_ns, cost_ns))
+        if use.rest is Rest.END:
+            use = _without_rest(use)
+    if use.window is not None and idle_ns >= use.window.from_ns:
+        return _rest(use, Rest.END, now_ns)
+    return use
+
+
+def on_queue(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> GapUse:
+    """Keep the mean rate under the cap (None: any rate), and measure the run-off at rest."""
+    if use.began is None or sample.done_bytes < use.began.done_bytes:
+        use = replace(use, began=sample)
+    if use.run_off_began_ns and sample.under_way_ios == 0:
+        ran_off_ns = round(_MARGIN * (sample.at_ns - use.run_off_began_ns))
+        use = replace(use, run_off_began_ns=0, run_off_ns=_bounded(use, ran_off_ns))
+    if use.rest is Rest.END:
+        return use
+    if _ahead(use, sample, cap_bytes_per_s):
+        return _rest(use, Rest.RATE, sample.at_ns)
+    return _without_rest(use) if use.rest is Rest.RATE else use
+
+
+def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:
+    """Return when a gap that has lasted `idle_ns` is likely to end; None if that is open.
+
+    `cost_ns`: the drain time that a disturbed return is worth. What is under way delays it by at
+    least the time that it takes.
+    """
+    return end_window(use.lengths_ns, idle_ns, use.run_off_ns, cost_ns + use.run_off_ns)
+
+
+def _rest(use: GapUse, rest: Rest, now_ns: int) -> GapUse:
+    if use.rest is rest:
+        return use
+    # After another rest, part of what was under way has run off already.
+    return replace(use, rest=rest, run_off_began_ns=now_ns if use.rest is Rest.NONE else 0)
+
+
+def _without_rest(use: GapUse) -> GapUse:
+    return replace(use, rest=Rest.NONE, run_off_began_ns=0)
+
+
+def _bounded(use: GapUse, ran_off_ns: int) -> int:
+    return min(RUN_OFF_NS_MAX, max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * use.run_off_ns)))
+
+
+def _ahead(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> bool:
+    """Return whether more was written than the cap allows; at rest until the mean is below it."""
+    if cap_bytes_per_s is None or use.began is None:
+        return False
+    written = sample.done_bytes - use.began.done_bytes
+    allowed = cap_bytes_per_s * (sample.at_ns - use.began.at_ns) / NS_PER_S
+    return written > allowed + (0 if use.rest is Rest.RATE else AHEAD_BYTES)
