@@ -34,7 +34,6 @@ SCRAPE_S, SETTLE_S = 15, 35
 HOST_SERIES, VOLUME_SERIES, RECORDED = 13, 320, 11
 """As packaging/README.md states them."""
 FLEET_TARGETS = 1000
-_NICE = ("nice", "-n", "10")
 NOTES = (
     "20 processes of ebbgate-web, each scraped as ten targets every 15 s; four volumes each",
     "without a guest and without the proxy, all on one machine of two cores",
@@ -64,7 +63,7 @@ def fleet(context: Context, folder: Path) -> Iterator[Fleet]:
         context.say(f"{PROCESSES} histories of {VOLUMES} volumes")
         words: list[str | Path] = ["-m", "tests.bench.fleet_machines", folder]
         words += [str(PROCESSES), str(VOLUMES)]
-        made = exits.enter_context(running(folder, "machines", [*_NICE, sys.executable, *words]))
+        made = exits.enter_context(running(folder, "machines", [sys.executable, *words]))
         until("the histories", lambda: made.said("(ready)"), patience_s=600)
         context.say(f"{PROCESSES} times ebbgate-web")
         webs = [exits.enter_context(_web(folder / str(number))) for number in range(PROCESSES)]
@@ -77,7 +76,7 @@ def fleet(context: Context, folder: Path) -> Iterator[Fleet]:
 @contextmanager
 def _web(folder: Path) -> Iterator[Program]:
     words = web_words(folder, folder, folder / "policies", folder / "no-pages")
-    with running(folder, "web", [*_NICE, sys.executable, *words]) as web:
+    with running(folder, "web", [sys.executable, *words]) as web:
         yield web
 
 
