@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
-from tests.lab.fio_compare import assert_equal_to_fio, gained, job
+from tests.lab.fio_compare import assert_equal_to_fio, assert_nothing_lost, gained, job
 from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
@@ -43,8 +43,7 @@ def probe(guest: Session, stack: BcacheStack) -> Iterator[GuestProbe]:
     with GuestProbe(guest, "--tick-ms", "100") as running:
         running.track(stack)
         yield running
-        lost = running.tick(stack.volume)["lost"]
-        assert not any(lost.values()), lost
+        assert_nothing_lost(guest, running.tick(stack.volume)["lost"])
 
 
 @pytest.fixture(autouse=True)
@@ -218,9 +217,10 @@ def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: Bca
     assert last["bytes"] == last["reads"] == last["awaiting_write"] == last["fg"] == 0
     under_way = [r["inflight"] + r["reads"] + r["awaiting_write"] for r in queue]
     # bcache begins no more than 64 pieces (IN_FLIGHT in writeback.c); the counters of a sample are
-    # not read at one instant.
+    # not read at one instant, and an end that the kernel skipped is missing until all have ended.
     assert max(r["awaiting_write"] for r in queue) > 0
-    assert 32 <= max(under_way) <= 68
+    missed = probe.tick(stack.volume)["lost"]["missed"]
+    assert 32 <= max(under_way) <= 68 + missed
     probe.tick(stack.volume)
     count = len(of_type(probe.records(), "queue"))
     probe.tick(stack.volume)

@@ -11,7 +11,7 @@ import pytest
 from tests.lab import dm_parts, fio
 from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
-from tests.lab.fio_compare import assert_equal_to_fio, gained, job
+from tests.lab.fio_compare import assert_equal_to_fio, assert_nothing_lost, gained, job
 from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
@@ -42,8 +42,7 @@ def probe(guest: Session, stack: DmCacheStack) -> Iterator[GuestProbe]:
     with GuestProbe(guest, "--tick-ms", "100") as running:
         running.track_dm(stack)
         yield running
-        lost = running.tick(stack.name)["lost"]
-        assert not any(lost.values()), lost
+        assert_nothing_lost(guest, running.tick(stack.name)["lost"])
 
 
 def settled(stack: DmCacheStack) -> None:
@@ -116,7 +115,7 @@ def test_every_kind_of_stack_is_counted_exactly_and_its_destage_too(
         assert dirty_bytes > 0
         assert gain("destage", "done_bytes") == gain("destage", "queued_bytes") == dirty_bytes
         assert gain("dev", "cache", "read", "bg", "bytes") == dirty_bytes
-        assert not any(probe.tick(other.name)["lost"].values())
+        assert_nothing_lost(guest, probe.tick(other.name)["lost"])
 
 
 def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: DmCacheStack) -> None:
