@@ -292,7 +292,7 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 install-probe-bcc: probe manual ## also the probe for kernels without BTF; needs python3-bpfcc and kernel headers
 	install -D -m 755 $(BUILD)/ebbgate-probe-bcc $(DESTDIR)$(SBINDIR)/ebbgate-probe-bcc
 	install -d $(DESTDIR)$(LIBDIR)/bcc
-	install -m 644 $(BUILD)/bcc/*.c $(DESTDIR)$(LIBDIR)/bcc
+	install -m 644 $(BUILD)/bcc/programs.bcc $(DESTDIR)$(LIBDIR)/bcc
 	install -D -m 644 packaging/systemd/probe-bcc.conf $(DESTDIR)$(UNITDIR)/ebbgated.service.d/probe-bcc.conf
 	install -D -m 644 $(BUILD)/man/$(BCC_MAN_PAGES) $(DESTDIR)$(call man_page,$(BCC_MAN_PAGES))
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; fi

@@ -28,7 +28,7 @@ _UNSUPPORTED, _INTERNAL, _NO_PRIVILEGE = 69, 70, 77
 _HERE = Path(__file__).resolve().parent
 _PROBE = _HERE / "ebbgate-probe"
 # In the source tree, and installed.
-_SOURCES = (_HERE / "bcc/programs.c", _HERE.parent / "lib/ebbgate/bcc/programs.c")
+_SOURCES = (_HERE / "bcc/programs.bcc", _HERE.parent / "lib/ebbgate/bcc/programs.bcc")
 _MODULES = Path("/lib/modules")
 _KERNEL_HEADERS = Path("/sys/kernel/kheaders.tar.xz")
 _ARRAY, _MMAPABLE = 2, 1024

@@ -11,9 +11,10 @@ from typing import Any
 
 from tests.bench.faults import keep, load
 from tests.bench.gap_drain import Pieces, fill_job
-from tests.lab import fio
+from tests.lab import fio, host
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
+from tests.lab.guest import CHECKOUT
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
 
@@ -88,6 +89,18 @@ def loaded_volumes(machine: Session) -> Iterator[Both]:
             users = load(machine, stack.device, "randread", "4k", **options, runtime=3600)
             keep(users, exits)
         yield Both(machine, bcache, dm)
+
+
+def install(machine: Session, *targets: str) -> None:
+    """Install ebbgate in a guest with systemd, as `make install` and other targets do."""
+    folder = f"{machine.share}/installed"
+    host.run(["make", "-s", "install", *targets, f"DESTDIR={folder}"], cwd=CHECKOUT)
+    # As one file: hundreds of small ones take the share a quarter of a minute.
+    host.run(["tar", "-C", f"{folder}/usr/local", "-cf", f"{folder}.tar", "."])
+    machine.check(f"tar -C /usr/local -xf {folder}.tar")
+    # The user of the dashboard, its token, and the group's way into the daemon's files.
+    machine.check(f"make -s -C {CHECKOUT} install-group", timeout_s=120)
+    machine.check("systemctl daemon-reload")
 
 
 def show(machine: Session, field: str, unit: str = UNIT) -> str:

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.lab import host
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
-from tests.lab.guest import CHECKOUT, Guest
+from tests.lab.guest import Guest
 from tests.lab.service_harness import (
     GRACE_S,
     OWNERS,
@@ -25,6 +24,7 @@ from tests.lab.service_harness import (
     WEB,
     Both,
     answer,
+    install,
     loaded_volumes,
     show,
     start_tuning,
@@ -42,14 +42,7 @@ def machine() -> Iterator[Session]:
     """A guest with systemd in which ebbgate is installed."""
     try:
         with Guest(systemd=True) as session:
-            host.run(["make", "-s", "install", f"DESTDIR={session.share}/installed"], cwd=CHECKOUT)
-            # As one file: hundreds of small ones take the share a quarter of a minute.
-            local = f"{session.share}/installed/usr/local"
-            host.run(["tar", "-C", local, "-cf", f"{session.share}/installed.tar", "."])
-            session.check(f"tar -C /usr/local -xf {session.share}/installed.tar")
-            # The user of the dashboard, its token, and the group's way into the daemon's files.
-            session.check(f"make -s -C {CHECKOUT} install-group", timeout_s=120)
-            session.check("systemctl daemon-reload")
+            install(session)
             yield session
     except NoLab as reason:
         without_lab(reason)

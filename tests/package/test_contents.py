@@ -83,7 +83,7 @@ def test_the_bcc_probe_has_its_own_package(all_debs: tuple[Path, ...]) -> None:
         name for name in files_of(all_debs[-1]) if not name[1:].startswith(NOT_OF_MAKE_INSTALL)
     } == {
         "./lib/systemd/system/ebbgated.service.d/probe-bcc.conf",
-        "./usr/lib/ebbgate/bcc/programs.c",
+        "./usr/lib/ebbgate/bcc/programs.bcc",
         "./usr/sbin/ebbgate-probe-bcc",
         "./usr/share/man/man8/ebbgate-probe-bcc.8.gz",
     }

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The service on a kernel without BTF: in its sandbox, the probe compiles its programs with bcc.
+
+I/O: a guest of its own, with systemd as process 1 and the headers of its kernel.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab import kernel, kernel_headers
+from tests.lab.bcache_stack import BcacheStack
+from tests.lab.conftest import without_lab
+from tests.lab.errors import NoLab
+from tests.lab.guest import Guest
+from tests.lab.service_harness import UNIT, install, show
+from tests.lab.session import Session
+from tests.lab.wait import wait_until
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+DROP_IN = f"/run/systemd/system/{UNIT}.d/lab.conf"
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Session]:
+    try:
+        kernel_headers.fetch(kernel.chosen())
+        with Guest(systemd=True) as session:
+            install(session, "install-probe-bcc")
+            session.put_file(DROP_IN, "[Service]\nInaccessiblePaths=/sys/kernel/btf\n")
+            session.check("systemctl daemon-reload")
+            yield session
+    except NoLab as reason:
+        without_lab(reason)
+
+
+def probe(machine: Session) -> Any:
+    """The probe in the daemon's status."""
+    return json.loads(machine.check("ebbgate --json status", timeout_s=90))["daemon"]["probe"]
+
+
+def test_the_service_measures_with_bcc_within_its_sandbox(machine: Session) -> None:
+    with BcacheStack(machine) as stack:
+        machine.check(f"systemctl start {UNIT}", timeout_s=240)
+        wait_until(lambda: probe(machine)["state"] == "running", 120, "the probe to run")
+        found = probe(machine)
+        assert found["kind"] == "bcc"
+        assert found["signals"]["path"] == "ok"
+        assert found["signals"]["class"] == "ok, but fills count as foreground writes"
+        group = "/sys/fs/cgroup" + show(machine, "ControlGroup")
+        peak, limit = int(machine.read(f"{group}/memory.peak")), int(show(machine, "MemoryMax"))
+        assert peak <= limit, f"{peak >> 20} of {limit >> 20} MiB"
+        print(f"peak {peak >> 20} of {limit >> 20} MiB")
+        assert "oom_kill 0" in machine.read(f"{group}/memory.events")
+        status = machine.check(f"ebbgate status {stack.volume}", timeout_s=90)
+        assert "cannot" not in status
+        machine.check(f"systemctl stop {UNIT}", timeout_s=60)
