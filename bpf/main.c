@@ -80,8 +80,7 @@ static int check_features(struct probe *p, const struct options *options, char *
 		become_bcc_probe(argv);
 	if (!strcmp(p->features.volume, "ok"))
 		return EXIT_OK;
-	fprintf(stderr, "ebbgate-probe: %s%s\n", p->features.volume,
-		p->features.btf ? "" : "; install ebbgate-probe-bcc");
+	fprintf(stderr, "ebbgate-probe: %s\n", p->features.volume);
 	return EXIT_UNSUPPORTED;
 }
 

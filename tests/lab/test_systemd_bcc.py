@@ -53,8 +53,8 @@ def test_the_service_measures_with_bcc_within_its_sandbox(machine: Session) -> N
         assert found["signals"]["class"] == "ok, but fills count as foreground writes"
         group = "/sys/fs/cgroup" + show(machine, "ControlGroup")
         peak, limit = int(machine.read(f"{group}/memory.peak")), int(show(machine, "MemoryMax"))
-        assert peak <= limit, f"{peak >> 20} of {limit >> 20} MiB"
-        print(f"peak {peak >> 20} of {limit >> 20} MiB")
+        # Measured: 282 of 512 MiB.
+        assert peak < limit * 3 / 4, f"{peak >> 20} of {limit >> 20} MiB"
         assert "oom_kill 0" in machine.read(f"{group}/memory.events")
         status = machine.check(f"ebbgate status {stack.volume}", timeout_s=90)
         assert "cannot" not in status
