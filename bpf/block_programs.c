@@ -23,11 +23,6 @@ static int map_all(struct probe *p, ring_buffer_sample_fn on_push)
 	return init_memory(p, bpf_map__fd(p->block->maps.edges), on_push);
 }
 
-static struct bpf_program *bio_complete(const struct probe *p)
-{
-	return chosen_program(p->block->obj, "block_bio_complete");
-}
-
 int load_block(struct probe *p, ring_buffer_sample_fn on_push)
 {
 	int err;
@@ -38,7 +33,7 @@ int load_block(struct probe *p, ring_buffer_sample_fn on_push)
 	p->block->rodata->ncpu = p->ncpu;
 	p->block->rodata->flags = p->features.flags;
 	choose_programs(p->block->obj, &p->features);
-	bpf_program__set_autoattach(bio_complete(p), false);
+	bpf_program__set_autoattach(p->block->progs.block_bio_complete, false);
 	bpf_map__set_max_entries(p->block->maps.vol_cpu, EB_VOLUMES * p->ncpu);
 	bpf_map__set_max_entries(p->block->maps.dev_cpu, EB_DEVICES * p->ncpu);
 	err = block_bpf__load(p->block);
@@ -57,7 +52,7 @@ void unload_block(struct probe *p)
 int attach_bio_complete(struct probe *p)
 {
 	if (!p->bio_complete)
-		p->bio_complete = bpf_program__attach(bio_complete(p));
+		p->bio_complete = bpf_program__attach(p->block->progs.block_bio_complete);
 	return p->bio_complete ? 0 : -errno;
 }
 

@@ -39,27 +39,12 @@ enum {
 
 #define __core __attribute__((preserve_access_index))
 
-/* In v6.10; only programs that call them need them. See "Preemption" in README.md. */
-extern void bpf_preempt_disable(void) __ksym __weak;
-extern void bpf_preempt_enable(void) __ksym __weak;
-
-/*
- * Defines two programs for a tracepoint. The loader loads NAME_guarded where the kernel can preempt
- * programs of tracepoints, NAME elsewhere: old kernels refuse the calls even if they are dead code.
- */
+/* A program: a call with the arguments of its tracepoint. */
 #define PROGRAM(name, tracepoint, call, args...) \
 	SEC("tp_btf/" tracepoint)                \
 	int BPF_PROG(name, ##args)               \
 	{                                        \
 		call;                            \
-		return 0;                        \
-	}                                        \
-	SEC("tp_btf/" tracepoint)                \
-	int BPF_PROG(name##_guarded, ##args)     \
-	{                                        \
-		bpf_preempt_disable();           \
-		call;                            \
-		bpf_preempt_enable();            \
 		return 0;                        \
 	}
 

@@ -160,23 +160,6 @@ void find_inherited_features(struct features *f)
 	set(f->dm_class, "ok");
 }
 
-static bool can_disable_preemption(const struct btf *btf)
-{
-	return btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
-	       btf__find_by_name_kind(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
-}
-
-/*
- * Tracepoints call programs under SRCU-fast, and so with preemption on, since ("tracing: Guard
- * __DECLARE_TRACE() use of __DO_TRACE_CALL() with SRCU-fast") (in v7.0).
- */
-static bool is_preemptible(const struct btf *btf)
-{
-	return btf__find_by_name_kind(btf, "tracepoint_srcu_srcu_data", BTF_KIND_VAR) > 0 &&
-	       btf__find_by_name_kind(btf, "srcu_ctr", BTF_KIND_STRUCT) > 0 &&
-	       can_disable_preemption(btf);
-}
-
 static bool has_member(const struct btf *btf, const char *type, const char *member)
 {
 	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
@@ -244,7 +227,6 @@ void find_features(struct features *f)
 		return;
 	}
 	f->queue_first = tracepoint_arity(btf, "block_bio_queue") == 2;
-	f->preemptible = is_preemptible(btf);
 	f->whole_disks = !has_member(btf, "bio", "bi_bdev");
 	check_tracepoint(f->volume, btf, "block_bio_queue", f->queue_first ? 2 : 1);
 	check_tracepoint(f->device, btf, "block_rq_complete", 3);

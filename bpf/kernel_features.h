@@ -19,8 +19,6 @@ struct features {
 	struct eb_flags flags;
 	/* The request queue is the first argument of block_bio_queue (compat.bpf.h). */
 	bool queue_first;
-	/* A program of a tracepoint can be preempted, and can prevent it. */
-	bool preemptible;
 	/* bcache is loaded, but the kernel has no BTF of it. */
 	bool bcache_raw;
 	/* A bio does not tell the partition that it was sent to. */

@@ -22,7 +22,6 @@ int share_maps(const struct bpf_object *object, const struct bpf_object *owner)
 	return 0;
 }
 
-#define GUARDED "_guarded"
 #define WITH_QUEUE "_with_queue"
 #define RAW "_raw"
 
@@ -48,11 +47,8 @@ static bool suits(const struct bpf_object *object, const char *name, const struc
 		return f->queue_first;
 	if (ends_with(name, RAW))
 		return f->bcache_raw;
-	if (ends_with(name, GUARDED))
-		return f->preemptible;
-	if (variant(object, name, RAW) && f->bcache_raw)
-		return false;
-	return !f->preemptible && !(f->queue_first && variant(object, name, WITH_QUEUE));
+	return !(f->bcache_raw && variant(object, name, RAW)) &&
+	       !(f->queue_first && variant(object, name, WITH_QUEUE));
 }
 
 void choose_programs(struct bpf_object *object, const struct features *features)
@@ -62,19 +58,6 @@ void choose_programs(struct bpf_object *object, const struct features *features)
 	bpf_object__for_each_program (program, object)
 		bpf_program__set_autoload(program,
 					  suits(object, bpf_program__name(program), features));
-}
-
-struct bpf_program *chosen_program(const struct bpf_object *object, const char *name)
-{
-	static const char *const ends[] = { "", GUARDED, WITH_QUEUE };
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		struct bpf_program *program = variant(object, name, ends[i]);
-
-		if (program && bpf_program__autoload(program))
-			return program;
-	}
-	return NULL;
 }
 
 uint64_t program_recursion_misses(int fd)

@@ -8,7 +8,6 @@
 #include "kernel_features.h"
 
 struct bpf_object;
-struct bpf_program;
 
 /* Makes an object that is not loaded yet use the maps of `owner`. Returns 0 or -errno. */
 int share_maps(const struct bpf_object *object, const struct bpf_object *owner);
@@ -18,9 +17,6 @@ int share_maps(const struct bpf_object *object, const struct bpf_object *owner);
  * suits this kernel (compat.bpf.h).
  */
 void choose_programs(struct bpf_object *object, const struct features *features);
-
-/* The chosen one of the programs with this name. */
-struct bpf_program *chosen_program(const struct bpf_object *object, const char *name);
 
 /* Runs of a program, and of an object's programs, that the kernel skipped. */
 uint64_t program_recursion_misses(int fd);
