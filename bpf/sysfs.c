@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PATH_BYTES 320
@@ -28,6 +29,21 @@ bool block_is_partition(uint32_t dev)
 
 	block_path(path, dev, "partition", "");
 	return !access(path, F_OK);
+}
+
+/* The parent of a disk with paths is its subsystem, that of any other is its controller. */
+bool block_has_nvme_paths(uint32_t dev)
+{
+	char path[PATH_BYTES], target[PATH_BYTES];
+	ssize_t length;
+
+	block_path(path, dev, block_is_partition(dev) ? "../device/subsystem" : "device/subsystem",
+		   "");
+	length = readlink(path, target, sizeof(target) - 1);
+	if (length < 0)
+		return false;
+	target[length] = '\0';
+	return !strcmp(basename(target), "nvme-subsystem");
 }
 
 bool block_has_requests(uint32_t dev)

@@ -12,6 +12,12 @@
 bool block_device_exists(uint32_t dev);
 bool block_is_partition(uint32_t dev);
 
+/*
+ * Whether this is an NVMe device with several paths (or a partition of one): it sends its bios on
+ * to a hidden disk for each path, whose requests and ends do not name it.
+ */
+bool block_has_nvme_paths(uint32_t dev);
+
 /* Only blk-mq devices (and partitions of them) turn bios into requests. */
 bool block_has_requests(uint32_t dev);
 

@@ -185,12 +185,13 @@ void untrack(struct probe *p, struct volume *v)
 	detach_unneeded(p);
 }
 
-static bool names_partition(const struct command *cmd)
+/* Whether a cache or backing device of the command has a property. */
+static bool any_device(const struct command *cmd, bool (*has)(uint32_t dev))
 {
-	bool found = cmd->backing && block_is_partition(cmd->backing);
+	bool found = cmd->backing && has(cmd->backing);
 
 	for (size_t i = 0; i < cmd->caches; i++)
-		found |= block_is_partition(cmd->cache[i]);
+		found |= has(cmd->cache[i]);
 	return found;
 }
 
@@ -209,7 +210,11 @@ static const char *check_command(struct probe *p, const struct command *cmd)
 	for (size_t i = 0; i < cmd->caches; i++)
 		if (!block_device_exists(cmd->cache[i]))
 			return "no such cache device";
-	if (p->features.whole_disks && names_partition(cmd))
+	if (any_device(cmd, block_has_nvme_paths) || block_has_nvme_paths(cmd->volume))
+		return "requests of an NVMe device with several paths cannot be followed: boot "
+		       "with "
+		       "nvme_core.multipath=N";
+	if (p->features.whole_disks && any_device(cmd, block_is_partition))
 		return "this kernel does not tell partitions apart: only caches on whole disks can "
 		       "be tracked";
 	if (kind_is_dm(cmd->kind) && block_has_requests(cmd->volume))

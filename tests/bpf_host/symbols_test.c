@@ -50,6 +50,15 @@ static void device_mapper_may_be_built_in(void)
 	CHECK_EQ(address(EB_END_OVERWRITE), 0xffffffffc0912b40);
 }
 
+static void caches_may_be_built_in_too(void)
+{
+	read_text("all-built-in");
+	CHECK(complete(ENDIO_ALL));
+	CHECK_EQ(address(EB_END_DM_IO), 0xffffffff81b5c9e0);
+	CHECK_EQ(address(EB_END_OVERWRITE), 0xffffffffc0912b40);
+	CHECK_EQ(address(EB_END_DIRTY), 0xffffffffc0a75400);
+}
+
 static void two_built_in_functions_of_one_name_are_refused(void)
 {
 	read_text("dm-built-in-ambiguous");
@@ -120,6 +129,7 @@ int main(void)
 {
 	RUN(functions_of_modules_are_found);
 	RUN(device_mapper_may_be_built_in);
+	RUN(caches_may_be_built_in_too);
 	RUN(two_built_in_functions_of_one_name_are_refused);
 	RUN(a_namesake_in_the_kernel_does_not_stand_for_a_module);
 	RUN(a_namesake_of_another_module_does_not_count);

@@ -15,6 +15,7 @@
 #define B (8U << 20 | 16)
 #define C (8U << 20 | 32)
 #define MD (9U << 20)
+#define NVME (259U << 20)
 #define CPUS 2
 
 static struct eb_shared shared;
@@ -40,6 +41,11 @@ bool block_device_exists(uint32_t dev)
 bool block_is_partition(uint32_t dev)
 {
 	return dev == partition_of_a;
+}
+
+bool block_has_nvme_paths(uint32_t dev)
+{
+	return dev == NVME;
 }
 
 bool block_has_requests(uint32_t dev)
@@ -241,6 +247,27 @@ static void a_partition_is_refused_where_the_kernel_does_not_tell_it(void)
 	CHECK(!track(&p, &cmd));
 }
 
+static void a_device_with_nvme_paths_is_refused_in_any_role(void)
+{
+	struct command cmd[] = {
+		{ .kind = KIND_DISK, .volume = NVME, .name = "disk" },
+		{ .kind = KIND_BCACHE, .volume = 252U << 20, .backing = NVME, .name = "bcache" },
+		{ .kind = KIND_DM_CACHE,
+		  .volume = MD,
+		  .cache = { NVME },
+		  .caches = 1,
+		  .name = "dm" },
+	};
+
+	begin();
+	for (size_t i = 0; i < sizeof(cmd) / sizeof(cmd[0]); i++) {
+		const char *error = track(&p, &cmd[i]);
+
+		CHECK(error && strstr(error, "nvme_core.multipath=N"));
+	}
+	CHECK(nothing_is_left());
+}
+
 static void a_volume_too_many_leaves_no_program_attached(void)
 {
 	struct command cmd = { .kind = KIND_BCACHE, .volume = 252U << 20, .name = "bcache" };
@@ -277,6 +304,7 @@ int main(void)
 	RUN(programs_are_attached_only_while_a_volume_needs_them);
 	RUN(a_volume_that_does_not_fit_leaves_nothing);
 	RUN(a_partition_is_refused_where_the_kernel_does_not_tell_it);
+	RUN(a_device_with_nvme_paths_is_refused_in_any_role);
 	RUN(a_volume_too_many_leaves_no_program_attached);
 	RUN(a_volume_without_addresses_is_followed_and_says_so);
 	return check_done();

@@ -99,8 +99,11 @@ def test_hits_and_misses_differ_and_fills_are_background(
     assert hit("path", "read", "hit", "ios") + hit("path", "read", "miss", "ios") == 128
     assert hit("path", "read", "hit", "ios") >= 100
     assert hit("dev", "cache", "read", "fg", "ios") >= hit("path", "read", "hit", "ios")
-    assert miss("dev", "cache", "write", "fg", "ios") == 0
-    assert miss("dev", "cache", "write", "bg", "bytes") >= 100 * 4096
+    # Without BTF of bcache (5.10) nothing tells a fill from a write.
+    known = probe.wait_for("hello")["signals"]["class"] == "ok"
+    fills, none = ("bg", "fg") if known else ("fg", "bg")
+    assert miss("dev", "cache", "write", none, "ios") == 0 or not known
+    assert miss("dev", "cache", "write", fills, "bytes") >= 100 * 4096
 
 
 @pytest.mark.parametrize(
