@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`trace-gaps`: the learned wait on the gaps of real block traces. I/O: reads them; zstd.
+"""`trace-gaps`: what ebbgate gets out of the gaps of real block traces. I/O: reads them; zstd.
 
 `make bench S=trace-gaps TRACE=FILE`, or several files in quotes. A trace is CSV with the columns
 t_us,op,offset,size,dev, plain or compressed (.zst). Each of its devices is a volume of its own.
@@ -124,7 +124,7 @@ def _volume_summary(device: str, gaps: Sequence[Gap]) -> str:
 
 SCENARIO = Scenario(
     "trace-gaps",
-    "the learned wait gets 0.87 of what could be drained in the gaps of a real trace (TRACE=FILE)",
+    "ebbgate gets 0.87 of what could be drained in the gaps of a real trace (TRACE=FILE)",
     0.1,
     run,
 )

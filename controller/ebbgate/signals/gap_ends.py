@@ -9,7 +9,7 @@ one is taken whose utility is highest, and none if it is not positive:
     U(from, until) = cost * gaps that end in it - drain time that all gaps lose in it
 
 The same cost decides about the begin of write-back (see `gaps`). On the first hour of CloudPhysics
-this disturbs a third fewer returns, for 8 % less drain time (`make bench S=trace-gaps`).
+this disturbs a third fewer returns, for 9 % less drain time (`make bench S=trace-gaps`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,18 @@ import pytest
 
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.bench.context import Context
-from tests.bench.gap_rules import RULES, Gain, Gap, fixed, gain, gaps_of, learned, oracle
+from tests.bench.gap_rules import (
+    RULES,
+    RUN_OFF_NS,
+    Gain,
+    Gap,
+    fixed,
+    foreseen,
+    gain,
+    gaps_of,
+    learned,
+    oracle,
+)
 from tests.bench.trace_gaps import SCENARIO, figures, volumes_of
 from tests.lab.errors import LabError
 
@@ -51,11 +62,39 @@ def test_the_kernels_rules_open_after_a_second_and_half_a_minute(rule: str, dist
 
 
 def test_the_learned_wait_uses_only_gaps_that_have_ended() -> None:
-    waits = list(learned(gaps(*[1500] * 20)))
+    waits = waits_of(1500, 20)
     assert waits[:3] == [300 * NS_PER_MS] * 3
     assert waits[-1] == 30 * NS_PER_MS
     # A long gap at the end changes no wait before it.
-    assert list(learned(gaps(*[1500] * 20, 100_000)))[:20] == waits
+    assert waits_of(1500, 20, 100_000)[:20] == waits
+
+
+def waits_of(length_ms: int, count: int, *more_ms: int) -> list[int]:
+    """The learned wait of each gap."""
+    found = learned(gaps(*[length_ms] * count, *more_ms))
+    return [begin for ((begin, _),) in found]
+
+
+def test_gaps_of_one_length_are_foreseen_after_three_and_no_longer_disturbed() -> None:
+    alike = gaps(*[2000] * 20)
+    own, waited = gain(alike, foreseen), gain(alike, learned)
+    assert (own.disturbed, waited.disturbed) == (3, 20)
+    lost_ns = 17 * (RUN_OFF_NS + 40 * NS_PER_MS)
+    assert own.drained_ns == waited.drained_ns - lost_ns
+    assert own.utility_ns > gain(alike, oracle).utility_ns
+
+
+def test_a_gap_that_outlives_its_likely_end_is_drained_again() -> None:
+    opened = list(foreseen(gaps(*[2000] * 5, 9000)))[-1]
+    wait_ns = opened[0][0]
+    assert opened == ((wait_ns, 1860 * NS_PER_MS), (2040 * NS_PER_MS, opened[1][1]))
+
+
+@pytest.mark.parametrize(("later_ms", "disturbed"), [(0, 1), (99, 1), (100, 0), (500, 0)])
+def test_a_return_within_the_run_off_of_a_close_is_disturbed(later_ms: int, disturbed: int) -> None:
+    closed_ms = 1000
+    found = gain(gaps(closed_ms + later_ms), lambda _: [((0, closed_ms * NS_PER_MS),)])
+    assert found == Gain(closed_ms * NS_PER_MS, disturbed)
 
 
 def test_the_learned_wait_of_a_trace_without_gaps_is_empty() -> None:
@@ -92,6 +131,7 @@ def test_the_scenario_reports_each_trace_by_its_name(tmp_path: Path) -> None:
     report = SCENARIO.run(Context(1, 1, traces=(path,)))
     assert report.met
     assert report.ratios["night_fixed_300ms"] == pytest.approx(4.45 / 4.75)
+    assert report.ratios["night_ebbgate"] > report.ratios["night_learned_wait"]
     assert report.runs["night_bcache"] == [{"utility_s": 0, "drained_s": 0, "disturbed": 0}]
 
 
