@@ -4,13 +4,14 @@
 bcache destages in the idle I/O class while writeback_percent is 0. An I/O scheduler serves that
 class last, but only among the requests that it still has: what the disk has taken no scheduler
 reorders. With a few requests in the disk the rest waits in the scheduler. bfq then waits for the
-next request of a reader and serves the idle class five times a second, so a gate that is wide open
+next request of a reader and serves the idle class five times a second, so what a gap has left
 hardly delays a returning request. mq-deadline serves the idle class between two requests of a
-reader: there what is under way must stay small, and the gate is paced.
+reader: there, and with none, the disk keeps its own depth. In the lab a shallow queue drained less
+under mq-deadline, and what a gap had left delayed more requests.
 
 All disks below a volume must be alike: the slowest of an array is waited for. A gap of one volume
 is none of another on the same disk, so shared disks keep deep queues. dm-cache's destage has no
-idle class; there the gate is paced, and a shallow queue only lets a returning request pass it.
+idle class; there a shallow queue only lets a returning request pass it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The outer loop: how fast a gap may write back, from what users felt after the one before. Pure.
 
-The pace sees pieces under way. A disk with a write cache answers them at once and writes them out
+The queue shows pieces under way. A disk with a write cache answers them at once and writes them out
 between the reads that come back, so only these show it. At a rate that the platters keep up with,
-the cache stays empty, whatever the disk, the pieces and the scheduler are. Once a gap:
+the cache stays empty, whatever the disk, the pieces and the scheduler are. On bcache the gate keeps
+the cap by rests (`gap_use`), and it applies where the end of a gap is not foreseen, or where users
+felt such an end as well. Once a gap:
 
     felt > target    cap = rate of the gap * clamp(target / felt, 0.5, 0.9)
     otherwise        cap * 1.3, but not beyond 0.8 to 0.9 of the rate that was felt

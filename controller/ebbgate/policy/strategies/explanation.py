@@ -40,7 +40,10 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
 
 
 def _of_queue(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
-    """Return why the disks' queues are shallow in a gap or not; nothing where none is known."""
+    """Return why the disks' queues are shallow in a gap or not; nothing where none is known.
+
+    Only bfq gains by it: under other schedulers the disks keep their own depth.
+    """
     now = disk_queue.described(frame)
     if not now or not params.queue_depth:
         return ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How fast to destage: feedback that keeps the backing device's queue at a target. Pure.
 
+It is used under load and, on dm-cache, in gaps; in the gaps of bcache the gate is open (`gap_use`).
 A returning request waits for whatever destage has under way, so the *time* that this takes must be
 bounded, not a rate: one rate is too high for scattered pieces and too low for contiguous ones.
 Under way are pieces being read from the cache, pieces that were read and wait for their turn, and
