@@ -6,8 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -36,6 +35,8 @@ SETTINGS = {
     "cache/congested_read_threshold_us": 0,
     "cache/congested_write_threshold_us": 0,
 }
+# The two programs run one after the other, on an emulated CPU that has to share the host.
+APART_NS = 20_000_000
 # The bcc probe cannot read data_insert_op, which tells fills: they count as writes of users.
 FILLS = {("dev", "cache", "write", way, what) for way in ("fg", "bg") for what in ("ios", "bytes")}
 
@@ -51,8 +52,7 @@ def guest() -> Iterator[Session]:
         without_lab(reason)
 
 
-@dataclass
-class Both:
+class Both(NamedTuple):
     libbpf: GuestProbe
     bcc: GuestProbe
 
@@ -122,9 +122,9 @@ def test_bcache_is_measured_alike_field_by_field(guest: Session, both: Both) -> 
     assert hello["probe"] == "bcc"
     assert hello["signals"]["class"] == "ok, but fills count as foreground writes"
     with BcacheStack(guest, settings=SETTINGS) as stack:
-        for probe in (both.libbpf, both.bcc):
+        for probe in both:
             probe.track(stack)
-        before = [probe.tick(stack.volume) for probe in (both.libbpf, both.bcc)]
+        before = [probe.tick(stack.volume) for probe in both]
         mixed = job(
             stack,
             "randrw",
@@ -139,7 +139,7 @@ def test_bcache_is_measured_alike_field_by_field(guest: Session, both: Both) -> 
         fio.run(guest, stream, seed=52)
         fio.run(guest, job(stack, "randread", size="64m", io_size="256k"), seed=53)
         stack.drain()
-        after = [probe.tick(stack.volume) for probe in (both.libbpf, both.bcc)]
+        after = [probe.tick(stack.volume) for probe in both]
         libbpf, bcc = (Difference(*pair) for pair in zip(before, after, strict=True))
         assert libbpf("destage", "done_bytes") > 0
         assert libbpf("bypass", "sequential", "ios") > 0
@@ -147,31 +147,38 @@ def test_bcache_is_measured_alike_field_by_field(guest: Session, both: Both) -> 
         assert_same_latency(libbpf, bcc, after[0])
         for way in ("read", "write"):
             assert libbpf.histogram("runs", way) == bcc.histogram("runs", way)
-        for probe in (both.libbpf, both.bcc):
+        for probe in both:
             probe.send(f"untrack {stack.volume}")
             probe.wait_for("untrack", vol=stack.volume)
 
 
+def returns(probe: GuestProbe) -> list[Record]:
+    """The ends of gaps that are clearly longer than the wait.
+
+    The first gap began when the volume was tracked, which is not the same time for both probes.
+    """
+    busy = [edge for edge in probe.edges("edges") if edge["edge"] == "busy"]
+    return [edge for edge in busy[1:] if edge["gap_ns"] >= 500_000_000]
+
+
 def test_edges_come_at_the_same_times(guest: Session, both: Both) -> None:
     with BcacheStack(guest, settings=SETTINGS) as stack:
-        for probe in (both.libbpf, both.bcc):
+        for probe in both:
             probe.track(stack, "edges")
             probe.send("wait edges 100000000")
         for round_ in range(4):
-            for probe in (both.libbpf, both.bcc):
+            for probe in both:
                 probe.wait(
                     lambda _, p=probe: [e["edge"] for e in p.edges("edges")][-1:] == ["idle"],  # type: ignore[misc]
                     "idle edge",
                 )
             fio.run(guest, job(stack, "randread", size="1g", io_size="40k"), seed=60 + round_)
-        seen = [
-            [e for e in probe.edges("edges") if e["edge"] == "busy"][1:4]
-            for probe in (both.libbpf, both.bcc)
-        ]
-        for one, other in zip(*seen, strict=True):
-            assert abs(one["ns"] - other["ns"]) < 5_000_000
-            assert abs(one["gap_ns"] - other["gap_ns"]) < 5_000_000
-        for probe in (both.libbpf, both.bcc):
+        libbpf, bcc = (returns(probe) for probe in both)
+        assert len(libbpf) == len(bcc) >= 3
+        for one, other in zip(libbpf, bcc, strict=True):
+            assert abs(one["ns"] - other["ns"]) < APART_NS
+            assert abs(one["gap_ns"] - other["gap_ns"]) < APART_NS
+        for probe in both:
             kinds = [e["edge"] for e in probe.edges("edges")]
             assert all(a != b for a, b in itertools.pairwise(kinds))
             probe.send("untrack edges")
@@ -181,35 +188,35 @@ def test_edges_come_at_the_same_times(guest: Session, both: Both) -> None:
 def test_a_plain_disk_is_measured_alike(guest: Session, both: Both) -> None:
     disk = guest.device("hdd1")
     number = guest.read(f"/sys/block/{disk}/dev").strip()
-    for probe in (both.libbpf, both.bcc):
+    for probe in both:
         probe.send(f"track plain kind=disk volume={number} backing={number}")
         probe.wait_for("track", vol="plain")
-    before = [probe.tick("plain") for probe in (both.libbpf, both.bcc)]
+    before = [probe.tick("plain") for probe in both]
     work = fio.Job(f"/dev/{disk}", "randread", "4k", options={"io_size": "400k"})
     fio.run(guest, work, seed=70)
-    after = [probe.tick("plain") for probe in (both.libbpf, both.bcc)]
+    after = [probe.tick("plain") for probe in both]
     libbpf, bcc = (Difference(*pair) for pair in zip(before, after, strict=True))
     assert libbpf("fg", "read", "ios") == 100
     assert_same_counts(libbpf, bcc, after[0])
     assert_same_latency(libbpf, bcc, after[0])
-    for probe in (both.libbpf, both.bcc):
+    for probe in both:
         probe.send("untrack plain")
 
 
 def test_dm_cache_is_measured_alike_but_for_its_paths(guest: Session, both: Both) -> None:
     with DmCacheStack(guest) as stack:
-        for probe in (both.libbpf, both.bcc):
+        for probe in both:
             probe.track_dm(stack)
-        before = [probe.tick(stack.name) for probe in (both.libbpf, both.bcc)]
+        before = [probe.tick(stack.name) for probe in both]
         mixed = job(stack, "randrw", size="64m", io_size="1m", ioengine="libaio", iodepth=8)
         fio.run(guest, mixed, seed=71)
-        after = [probe.tick(stack.name) for probe in (both.libbpf, both.bcc)]
+        after = [probe.tick(stack.name) for probe in both]
         libbpf, bcc = (Difference(*pair) for pair in zip(before, after, strict=True))
         assert "path" not in after[1] and "bypass" not in after[1]
         assert libbpf("fg", "read", "ios") > 0
         assert_same_counts(libbpf, bcc, after[1])
         assert_same_latency(libbpf, bcc, after[1])
-        for probe in (both.libbpf, both.bcc):
+        for probe in both:
             probe.send(f"untrack {stack.name}")
             probe.wait_for("untrack", vol=stack.name)
 
