@@ -37,6 +37,6 @@ def _download(image: kernel.Kernel, release: kernel.Release, home: Path) -> None
         root = scratch / "root"
         apt.unpack([own, common[0]], scratch, root, options)
         for link in root.glob(f"**/lib/modules/{image.abi}/*"):
-            (image.modules / link.name).symlink_to(link.readlink())
+            (image.modules / link.name).symlink_to(Path("/usr/src", link.readlink().name))
         image.sources.parent.mkdir(exist_ok=True)
         (root / "usr" / "src").rename(image.sources)
