@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from ebbgate.model.records import Edge, QueueSample
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.engine import Outcome, State, step
-from ebbgate.policy.strategies import gap_use
-from ebbgate.policy.strategies.destage_state import DestageState
+from ebbgate.policy.strategies import gap_use, idle_destage
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.gap_use import (
     AHEAD_BYTES,
     RUN_OFF_NS_MAX,
@@ -246,6 +248,23 @@ def test_dm_cache_rests_with_nothing_under_way() -> None:
     policy = default_policy(Kind.DM_CACHE)
     assert kind(run(*alike(), *in_fourth(400), policy=policy)) is GateKind.PACED
     assert run(*alike(), *in_fourth(2340), policy=policy).gate == Gate(GateKind.RESTING)
+
+
+def test_on_dm_cache_a_cap_narrows_only_gaps_whose_end_is_not_foreseen() -> None:
+    params = default_policy(Kind.DM_CACHE).destage or DestageParams()
+    capped = DestageState(phase=Phase.WAIT, cap=DrainCap(MIB))
+    assert depth_in_a_gap(replace(capped, gap=ALIKE), params) >= 9
+    assert depth_in_a_gap(capped, params) == 1
+
+
+def depth_in_a_gap(state: DestageState, params: DestageParams) -> int:
+    """The blocks at once after 0.8 s of a gap, on a disk that writes 280 blocks a second."""
+    state = idle_destage.on_edge(state, idle_edge(300), params)
+    for number in range(12):
+        state = idle_destage.on_queue(
+            state, queue_sample(340 + 40 * number, 4, 11 * number), params
+        )
+    return idle_destage.gate_of(state, params).depth_ios
 
 
 def felt(at_ms: int, ms: float) -> dict[str, Any]:

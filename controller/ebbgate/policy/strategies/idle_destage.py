@@ -83,7 +83,8 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
         return state
     if state.phase is Phase.DESTAGE:
         state = _use_gap(state, sample.at_ns, params)
-        state = replace(state, gap=gap_use.on_queue(state.gap, sample, _cap(state, params)))
+        cap = _cap(state) if _opens_wide(params) else None
+        state = replace(state, gap=gap_use.on_queue(state.gap, sample, cap))
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
     return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
@@ -143,10 +144,10 @@ def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> Desta
     return replace(state, cap=cap, gap=replace(state.gap, cap_always=always))
 
 
-def _cap(state: DestageState, params: DestageParams) -> float | None:
-    """Return the mean rate of an open gate; None: any."""
+def _cap(state: DestageState) -> float | None:
+    """Return the highest mean rate in this gap; None: any."""
     free = state.gap.foreseeing and not state.gap.cap_always
-    return None if free or not _opens_wide(params) else state.cap.bytes_per_s
+    return None if free else state.cap.bytes_per_s
 
 
 def _use_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
@@ -322,7 +323,10 @@ def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) ->
 
 
 def _likely_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
-    since_ns = state.idle_since_ns
+    since_ns, window = state.idle_since_ns, state.gap.window
+    if window is not None:
+        # The gate rests then anyway.
+        return since_ns + window.from_ns + state.gap.run_off_ns
     return since_ns + likely_until_ns(state.gap_counts, now_ns - since_ns, params.likely_share)
 
 
@@ -336,7 +340,7 @@ def _begin(
 def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
     if state.phase is not Phase.DESTAGE:
         return params.pressure_pace
-    cap = state.cap.bytes_per_s
+    cap = _cap(state)
     if cap is None or cap >= params.pace.rate_max_bytes_per_s:
         return params.pace
     return replace(params.pace, rate_max_bytes_per_s=int(cap))
