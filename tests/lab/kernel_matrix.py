@@ -19,7 +19,7 @@ from tests.lab.session import Session
 
 HONEST_NO = "this kernel cannot: "
 """Begins the reason of a test that is skipped because the probe says so."""
-MISSING = "missing: "
+OK, LIMITED, MISSING = "ok", "ok, but ", "missing: "
 
 _MODULES = "modprobe -a bcache dm-cache dm-cache-smq dm-writecache"
 _MODULE_TYPES = "/sys/kernel/btf/bcache"
@@ -94,15 +94,15 @@ def has_module_types(guest: Session) -> bool:
     return guest.resolve(_MODULE_TYPES) is not None
 
 
-def needs(guest: Session, *signals: str) -> None:
+def needs(guest: Session, *signals: str, limits: bool = True) -> None:
     """Skip if the kernel lacks the types of its modules and the probe says what that costs.
 
     With these types nothing is excused: a test then fails for what is missing.
+    limits: a signal will do that is given "ok, but" with a limit.
     """
-    if not has_module_types(guest) and (why := _lack(check(guest), signals)):
-        pytest.skip(HONEST_NO + why)
-
-
-def _lack(said: dict[str, str], signals: Sequence[str]) -> str:
-    reasons = (said.get("all") or said.get(name, "ok") for name in signals)
-    return next((why.removeprefix(MISSING) for why in reasons if why != "ok"), "")
+    if has_module_types(guest):
+        return
+    said = check(guest)
+    for text in (said.get("all") or said.get(name, OK) for name in signals):
+        if text != OK and not (limits and text.startswith(LIMITED)):
+            pytest.skip(HONEST_NO + text.removeprefix(MISSING).removeprefix(LIMITED))

@@ -91,6 +91,7 @@ def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) ->
 def test_hits_and_misses_differ_and_fills_are_background(
     probe: GuestProbe, stack: BcacheStack
 ) -> None:
+    needs(stack.session, "class", limits=False)
     cold = job(stack, "randread", size="64m", offset="1g", io_size="512k", allrandrepeat=1)
     miss, _ = gained(probe, stack, cold, seed=23)
     assert miss("path", "read", "miss", "ios") == 128

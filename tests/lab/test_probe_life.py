@@ -28,7 +28,7 @@ SETTINGS = {"writeback_delay": 0, "writeback_percent": 40, "writeback_running": 
 
 @pytest.fixture(scope="module", autouse=True)
 def _needs(guest: Session) -> None:
-    needs(guest, "volume", "path", "class", "dm_path", "dm_class")
+    needs(guest, "volume", "path", "class")
 
 
 def module_users(guest: Session) -> int:
@@ -75,6 +75,7 @@ def test_bcache_may_be_loaded_after_the_probe(guest: Session) -> None:
 
 
 def test_dm_cache_may_be_loaded_after_the_probe(guest: Session) -> None:
+    needs(guest, "dm_path")
     guest.check(["modprobe", "dm-mod"])
     guest.run(["modprobe", "--remove", "dm-cache-smq", "dm-cache"]).check()
     with GuestProbe(guest) as probe:
@@ -146,6 +147,7 @@ def test_without_addresses_a_volume_is_followed_but_not_paced(guest: Session) ->
 
 @pytest.mark.full
 def test_without_addresses_a_volume_of_device_mapper_is_not_paced_either(guest: Session) -> None:
+    needs(guest, "dm_path")
     with (
         DmCacheStack(guest, lvm=False) as stack,
         hidden_addresses(guest),

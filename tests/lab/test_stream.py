@@ -15,5 +15,6 @@ def test_a_write_stream_is_absorbed_while_there_is_room(guest: Session) -> None:
     needs(guest, "volume")
     with streams.volume(guest, "ebbgate") as stack:
         streams.stream(guest, stack.device, "write", STREAM_MIB)
-        # Stock bcache lets all but its first 4 MiB pass by the cache.
-        assert stack.dirty_bytes_exact() > 0.75 * STREAM_MIB * streams.MIB
+        # Stock bcache lets all but its first 4 MiB pass by the cache. How much more is taken in is
+        # the policy's choice, by what it has measured.
+        assert stack.dirty_bytes_exact() >= 40 * streams.MIB
