@@ -6,6 +6,7 @@ No systemd runs there, so this is about files, users, knobs and messages; `tests
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ebbgate.log_messages.history import HISTORY_FAILED
 from tests.lab import host
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
-from tests.package.chroot import FULL_VAR, PERCENT, Chroot, base
+from tests.package.chroot import FULL_VAR, PERCENT, Chroot, base, group
 from tests.package.versions import NEWER, Debs, install_0_1, newer_debs, repacked
 
 KEPT = {
@@ -200,6 +201,28 @@ def test_a_kernel_without_type_information_is_reported(installed: Chroot) -> Non
     assert done.rc == 69, done.text
     assert "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)" in done.text
     assert "no BTF type information" in installed.run("ebbgate", "doctor").text
+
+
+def test_without_type_information_the_bcc_probe_is_taken_once_installed(
+    all_debs: tuple[Path, ...], tmp_path: Path
+) -> None:
+    try:
+        packages = ("systemd", "python3-bpfcc", *group("run"))
+        system = Chroot(base("bookworm", "bcc", packages), tmp_path / "system")
+    except NoLab as reason:
+        without_lab(reason)
+    system.sysfs.write("/sys/devices/system/cpu/possible", "0")
+    # They are headers of Debian's kernels, which have type information.
+    system.put("/etc/apt/apt.conf.d/99lab", 'APT::Install-Recommends "false";')
+    done = system.install(*all_debs)
+    assert done.rc == 0, done.text
+    done = system.run("ebbgate-probe", "--check")
+    assert done.rc == 69, done.text
+    assert "ebbgate-probe-bcc: bcc needs the headers of this kernel" in done.text
+    assert f"install linux-headers-{os.uname().release}" in done.text
+    assert system.run("dpkg", "--purge", "ebbgate-probe-bcc").rc == 0
+    assert "install ebbgate-probe-bcc" in system.run("ebbgate-probe", "--check").text
+    assert [path for path in system.files() if re.search("(probe-|ebbgate/)bcc", path)] == []
 
 
 def test_0_1_of_make_install_is_replaced_and_its_data_kept(
