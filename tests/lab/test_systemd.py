@@ -11,9 +11,12 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
+from ebbgate.log_messages.message import LogMessage
+from ebbgate.log_messages.service import DAEMON_READY, DAEMON_STOPPED, WEB_LISTENING
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
@@ -72,6 +75,27 @@ def drop_in(machine: Session, text: str) -> Iterator[None]:
         yield
     finally:
         machine.run(f"rm -f {DROP_IN} && systemctl daemon-reload", timeout_s=60)
+
+
+def logged(machine: Session, unit: str, message: LogMessage) -> dict[str, str]:
+    """Return the last entry of a message in the journal."""
+    argv = f"journalctl -u {unit} -o json -n 1 MESSAGE_ID={message.id}"
+    found: dict[str, str] = json.loads(machine.check(argv, timeout_s=60) or "{}")
+    return found
+
+
+def test_the_log_is_in_the_journal_with_ids_and_explanations(machine: Session) -> None:
+    for unit, message in ((UNIT, DAEMON_READY), (WEB, WEB_LISTENING)):
+        machine.check(f"systemctl start {unit}", timeout_s=120)
+        entry = wait_until(partial(logged, machine, unit, message), 60, f"{unit} to say so")
+        assert entry["SYSLOG_IDENTIFIER"] == unit.removesuffix(".service")
+        assert (entry["PRIORITY"], entry["_TRANSPORT"]) == ("6", "journal")
+        machine.check(f"systemctl stop {unit}", timeout_s=60)
+    machine.check("journalctl --update-catalog", timeout_s=60)
+    argv = f"journalctl -x -u {UNIT} MESSAGE_ID={DAEMON_STOPPED.id}"
+    text = machine.check(argv, timeout_s=60)
+    assert f"Subject: {DAEMON_STOPPED.title}" in text
+    assert DAEMON_STOPPED.meaning in " ".join(text.replace("░░", "").split())
 
 
 def test_the_service_tunes_both_kinds_and_a_stop_restores(machine: Session, both: Both) -> None:
