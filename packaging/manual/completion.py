@@ -18,6 +18,14 @@ from ebbgate.cli.app import app
 FILES: Final = {"bash": "ebbgate", "zsh": "_ebbgate", "fish": "ebbgate.fish"}
 """By shell, the name under which the shell looks for it."""
 
+_ZSH_FIRST_CALL: Final = """
+
+# zsh loads this file at the first completion, and expects the answer to it.
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _ebbgate_completion "$@"
+fi
+"""
+
 
 def script(shell: str) -> str:
     """Return the script of a shell."""
@@ -25,7 +33,10 @@ def script(shell: str) -> str:
     assert found is not None
     made = found(app, {}, "ebbgate", "_EBBGATE_COMPLETE")
     # `source` also looks for the version of the installed shell.
-    return made.source_template % made.source_vars()
+    text = made.source_template % made.source_vars()
+    # The script of newer versions of click has this already.
+    needs_call = shell == "zsh" and "loadautofunc" not in text
+    return text.rstrip() + _ZSH_FIRST_CALL if needs_call else text
 
 
 def main(folder: Path) -> None:
