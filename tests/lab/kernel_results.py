@@ -2,14 +2,16 @@
 """What was proved on which kernel: noted by each run, kept on request, a table for the manual.
 
     python3 -m tests.lab.kernel_results          print the table of the kept results
-    python3 -m tests.lab.kernel_results --keep   keep those of the last runs, then print it
+    python3 -m tests.lab.kernel_results --keep   keep those of the last runs, and renew that table
 
-I/O: build/lab/kernels.json, which runs fill; tests/lab/results/kernels.json, which is kept.
+I/O: build/lab/kernels.json, which runs fill; tests/lab/results/kernels.json, which is kept;
+packaging/README.md.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,8 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 LAST = REPO / "build" / "lab" / "kernels.json"
 KEPT = Path(__file__).resolve().parent / "results" / "kernels.json"
+MANUAL = REPO / "packaging" / "README.md"
+_TABLE = re.compile(r"^\| \| \d.*(?:\n\|.*)+", re.MULTILINE)
 PASSED, FAILED = "passed", "failed"
 
 Outcomes = dict[str, str]
@@ -104,6 +108,7 @@ def main() -> None:
         # A run on some of the kernels leaves what is known of the others.
         kept |= load(LAST)
         save(kept, KEPT)
+        MANUAL.write_text(_TABLE.sub(lambda _: table(kept), MANUAL.read_text()))
     print(table(kept))
 
 
