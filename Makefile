@@ -212,12 +212,12 @@ test-quick: test-ready ## all tests but the lab, two tiers at a time
 	@exec 3>&1; $(MAKE) --no-print-directory -j2 --output-sync=target TIER_FD=3 $(QUICK)
 
 # Whatever has to be brought or built, before two tiers would do so at the same time.
-test-ready: venv venv-web $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-build $(BUILD)/.deps-web
+test-ready: venv venv-web $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-build $(BUILD)/.deps-lab $(BUILD)/.deps-web
 
 test-unit: venv ## pure core, store, command line; no root, seconds
 	$(call tier,unit,$(PY) -m pytest -m '$(LAB_TESTS)' tests/unit $(K))
 
-test-bpf: venv probe ## the probe's C with sanitizers; as root, the probe on this machine's own kernel
+test-bpf: venv probe | $(BUILD)/.deps-lab ## the probe's C with sanitizers; as root, the probe on this machine's own kernel
 	$(call tier,bpf_host,$(PY) -m pytest tests/bpf_host $(K))
 
 test-replay: venv ## recorded probe streams against their golden decisions (UPDATE=1: write these anew)
