@@ -17,14 +17,17 @@ static __always_inline struct eb_dev *backing_entry(struct bio *bio, bool raw)
 	return e && (e->roles & EB_IS_BACKING) ? e : NULL;
 }
 
-static __always_inline void count_path(struct eb_vol_cpu *c, __u64 id, __u32 bytes, __u32 path)
+static __always_inline void count_path(struct eb_flow *flow, __u32 bytes)
 {
-	struct eb_flow *flow = &c->path[path];
-
 	flow->ios++;
 	flow->bytes += bytes;
-	if (id)
-		join_put(c, id, path);
+}
+
+static __always_inline void count_end(struct eb_vol_cpu *c, struct eb_dev *e, __u32 dir,
+				      __u64 now_ns)
+{
+	c->done[dir]++;
+	touch(e->backs, now_ns);
 }
 
 /* When a bio arrived, for a kernel that does not stamp it. */
@@ -52,19 +55,33 @@ static __always_inline void request_start(struct bio *bio, bool raw)
 		join_begin(c, id_of(bio, raw), arrived_ns(c, id_of(bio, raw)));
 }
 
+/*
+ * A read ends right after this, in the same context, unless it is a miss, whose data a worker may
+ * have to copy first. So only a miss is joined with its end, where the kernel stamps bios.
+ */
 static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bool raw)
 {
 	struct eb_dev *e = backing_entry(bio, raw);
+	struct eb_flow *flow;
 	struct eb_vol_cpu *c;
+	__u64 now_ns;
+	__u32 path;
 
 	if (!e)
 		return;
 	c = vol_counters(e->backs_slot);
-	if (c)
-		count_path(c, id_of(bio, raw), bytes_of(bio, raw),
-			   bypass ? EB_READ_BYPASS
-			   : hit  ? EB_READ_HIT
-				  : EB_READ_MISS);
+	if (!c)
+		return;
+	path = bypass ? EB_READ_BYPASS : hit ? EB_READ_HIT : EB_READ_MISS;
+	flow = &c->path[path];
+	count_path(flow, bytes_of(bio, raw));
+	if (!BIO_STAMPED || path == EB_READ_MISS) {
+		join_put(c, id_of(bio, raw), path);
+		return;
+	}
+	now_ns = bpf_ktime_get_ns();
+	count_latency(flow, stamp_age_ns(stamp_of(bio, raw), now_ns));
+	count_end(c, e, EB_READ, now_ns);
 }
 
 /* Fires for fills (op READ) and discards too, which are not writes of data. */
@@ -72,15 +89,19 @@ static __always_inline void write_path(struct bio *bio, bool writeback, bool byp
 {
 	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
+	__u32 path;
+	__u64 id;
 
 	if (!e || (opf_of(bio, raw) & OP_MASK) != REQ_OP_WRITE)
 		return;
 	c = vol_counters(e->backs_slot);
-	if (c)
-		count_path(c, submitter_get(), bytes_of(bio, raw),
-			   bypass      ? EB_WRITE_BYPASS
-			   : writeback ? EB_WRITE_BACK
-				       : EB_WRITE_THROUGH);
+	if (!c)
+		return;
+	path = bypass ? EB_WRITE_BYPASS : writeback ? EB_WRITE_BACK : EB_WRITE_THROUGH;
+	count_path(&c->path[path], bytes_of(bio, raw));
+	id = submitter_get();
+	if (id)
+		join_put(c, id, path);
 }
 
 static __always_inline void request_end(struct bio *bio, bool raw)
@@ -92,19 +113,21 @@ static __always_inline void request_end(struct bio *bio, bool raw)
 
 	if (!e)
 		return;
+	opf = opf_of(bio, raw);
+	path = join_take(id_of(bio, raw), &start_ns);
+	/* Its end was counted by read_path(). */
+	if (BIO_STAMPED && path >= EB_PATHS && (opf & OP_MASK) == REQ_OP_READ)
+		return;
 	c = vol_counters(e->backs_slot);
 	if (!c)
 		return;
 	now_ns = bpf_ktime_get_ns();
-	opf = opf_of(bio, raw);
-	path = join_take(id_of(bio, raw), &start_ns);
 	if (path < EB_PATHS)
 		count_latency(&c->path[path], BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
 							  : now_ns - start_ns);
 	else if (!(opf & flags.preflush) && !is_discard(opf & OP_MASK))
 		c->lost_unmatched++;
-	c->done[opf & 1]++;
-	touch(e->backs, now_ns);
+	count_end(c, e, opf & 1, now_ns);
 }
 
 static __always_inline void count_reason(struct bio *bio, __u32 reason, bool raw)
