@@ -94,7 +94,7 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
     return VolumeLoop(
         volume=played,
         writer=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
-        policy=default_policy(played.kind, played.backing.scheduler),
+        policy=default_policy(played.kind),
         events=tape,
         send=lambda _: None,
         mode=mode,

@@ -27,7 +27,7 @@ from ebbgate.model.volume import Kind, Volume
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
-from ebbgate.units import KIB, MIB, NS_PER_MS
+from ebbgate.units import KIB, MIB
 
 CUTOFF_BYTES = 512 * KIB
 BY_ADMINISTRATOR: Final[Mapping[str, str]] = {
@@ -47,7 +47,7 @@ _PACED = {
     Kind.BCACHE: Gate(GateKind.PACED, 8 * MIB),
     Kind.DM_CACHE: Gate(GateKind.PACED, depth_ios=4),
 }
-_PULSED = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=NS_PER_MS)
+_OPEN = Gate(GateKind.OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _tune(writer: KnobWriter) -> list[Outcome]:
     streams = cutoff_steps(CUTOFF_BYTES) if kind is Kind.BCACHE else split_steps(writer.volume)
     outcomes += writer.apply(streams, _REASON)
     if kind is Kind.BCACHE:
-        outcomes += drive(writer, _PULSED, _REASON)
+        outcomes += drive(writer, _OPEN, _REASON)
     return [*outcomes, *drive(writer, _PACED[kind], _REASON)]
 
 

@@ -73,7 +73,7 @@ class Night:
         document = next(each for each in reader.shipped() if each.name == "nas-sleep")
         setup = Setup(
             pieces=scattered(64 * KIB, _EVENING_BYTES),
-            policy=compile_policy(document, Kind.BCACHE, "mq-deadline"),
+            policy=compile_policy(document, Kind.BCACHE),
             scheduler="mq-deadline",
             make_disk=SleepyDisk,
             marks=True,

@@ -26,7 +26,7 @@ async function becomes(page, label, ...wanted) {
 test("write-back is held back in a burst and runs when the volume is idle", async (page) => {
   await harness.openVolume(page, VOLUME);
   await becomes(page, "Load", /burst/, /idle/, /burst/);
-  await becomes(page, "Write-back", /held back/, /paced|pulsed|open/, /held back/);
+  await becomes(page, "Write-back", /held back/, /paced|resting|open/, /held back/);
   await harness.shot(page, "lab-volume");
 });
 

@@ -8,7 +8,7 @@ try {
   await harness.visit(page, "overview");
   // The recording is repeated every half minute; wait for a moment with write-back.
   const values = page.locator(".volume-card", { hasText: "bcache0" }).locator("dd");
-  await values.filter({ hasText: /^(paced|pulsed)/ }).waitFor({ timeout: 90_000 });
+  await values.filter({ hasText: /^(open|resting)/ }).waitFor({ timeout: 90_000 });
   await page.screenshot({ path: process.env.EBBGATE_PICTURE });
   assertClean();
 } finally {

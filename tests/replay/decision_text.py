@@ -154,7 +154,7 @@ def _gate(gate: Gate | None) -> str:
         return f"paced from {gate.depth_ios} blocks at once"
     if gate.kind is GateKind.CLOSED and gate.rate_bytes_per_s:
         return f"closed ({format_rate(gate.rate_bytes_per_s)} leaks)"
-    if gate.kind in (GateKind.PACED, GateKind.PULSED):
+    if gate.kind is GateKind.PACED:
         return f"paced from {format_rate(gate.rate_bytes_per_s)}"
     return str(gate.kind)
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the real plan's knobs on simulated time, one after the other. Pure.
 
-As ebbgate.actuators.gate_worker: the newest gate wins, and a new one ends a pulse.
+As ebbgate.actuators.gate_worker: the newest gate wins.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from ebbgate.actuators.bcache_steps import Step, StepKind, gate_steps, write
+from ebbgate.actuators.bcache_steps import Step, gate_steps, write
 from ebbgate.knobs.catalog import PERCENT, RATE, RUNNING
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.units import NS_PER_US
@@ -33,17 +33,13 @@ class SimKnobWriter:
         self._steps: deque[Step] = deque()
         self._next_gate: Gate | None = None
         self._busy = False
-        self._nap = 0
-        self._napping = False
         self._values: dict[str, str] = {}
         self.written: list[tuple[int, str, str]] = []
 
     def set_gate(self, gate: Gate) -> None:
         """Write the gate's knobs as soon as possible."""
         self._next_gate = gate
-        if self._napping:
-            self._wake(self._nap)
-        elif not self._busy:
+        if not self._busy:
             self._next()
 
     def _next(self) -> None:
@@ -56,24 +52,10 @@ class SimKnobWriter:
             self._busy = False
             return
         step = self._steps.popleft()
-        if step.kind is StepKind.SLEEP:
-            self._sleep(step.sleep_ns)
-        elif not step.always and self._values.get(step.knob) == step.value:
+        if not step.always and self._values.get(step.knob) == step.value:
             self._next()
         else:
             self._clock.after(self._write_ns, lambda: self._store(step))
-
-    def _sleep(self, sleep_ns: int) -> None:
-        """Sleep for a pulse; a gate that is already waiting goes first."""
-        self._nap += 1
-        self._napping = True
-        nap = self._nap
-        self._clock.after(0 if self._next_gate is not None else sleep_ns, lambda: self._wake(nap))
-
-    def _wake(self, nap: int) -> None:
-        if self._napping and nap == self._nap:
-            self._napping = False
-            self._next()
 
     def _store(self, step: Step) -> None:
         self._values[step.knob] = step.value

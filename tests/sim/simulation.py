@@ -220,14 +220,15 @@ class Simulation:
         now_ns = self.clock.now_ns
         self.state, outcome = step(self.state, event, self.setup.policy, now_ns)
         gate = self.setup.gate(outcome.gate or Gate(GateKind.RELEASED))
-        if not self.gates or gate != self.gates[-1][1] or gate.kind is GateKind.PULSED:
+        if not self.gates or gate != self.gates[-1][1]:
             self.gates.append((self.clock.now_ns, gate))
             self.writer.set_gate(gate)
         settings = outcome.probe_settings
-        if self._sent_settings is None or settings.wait_ns != self._sent_settings.wait_ns:
+        sent = self._sent_settings
+        if sent is None or settings.wait_ns != sent.wait_ns:
             self.probe.command(f"wait {VOLUME} {settings.wait_ns}")
-        if self._sent_settings is None or settings.pace != self._sent_settings.pace:
-            self.probe.command(f"pace {VOLUME} {' '.join(str(word) for word in settings.pace)}")
+        if sent is None or settings.pace_period_ns != sent.pace_period_ns:
+            self.probe.command(f"pace {VOLUME} {settings.pace_period_ns}")
         self._sent_settings = settings
 
 

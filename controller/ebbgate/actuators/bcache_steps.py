@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from ebbgate.knobs.catalog import (
     CONGESTED,
@@ -32,25 +31,16 @@ BASE: Mapping[str, str] = {RUNNING: "1", DELAY: "0", UPDATE_SECONDS: "60", IDLE_
 GATE_KNOBS = (*BASE, PERCENT, RATE)
 
 
-class StepKind(StrEnum):
-    """`write`: set a knob; `sleep`: hold the state between two writes."""
-
-    WRITE = "write"
-    SLEEP = "sleep"
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: a knob and its value, or a sleep in nanoseconds.
+    """One write: a knob and its value.
 
     `always`: write it even where the value is there already (a trigger). `note`: why the value is
     not the requested one.
     """
 
-    kind: StepKind
-    knob: str = ""
-    value: str = ""
-    sleep_ns: int = 0
+    knob: str
+    value: str
     always: bool = False
     note: str = ""
 
@@ -58,7 +48,7 @@ class Step:
 def write(knob: str, value: int | str, *, always: bool = False) -> Step:
     """Return a write of the value, moved into the bounds. Raises KeyError without bounds."""
     within, note = clamped(knob, int(value))
-    return Step(StepKind.WRITE, knob, str(within), always=always, note=note)
+    return Step(knob, str(within), always=always, note=note)
 
 
 _PACED = write(PERCENT, PERCENT_PACED)
@@ -77,8 +67,6 @@ def gate_steps(gate: Gate) -> tuple[Step, ...]:
     if gate.kind is GateKind.HELD:
         # The thread's key buffer still goes out, so as fast as it can: at a rate it takes minutes.
         return (_WIDE, write(RUNNING, 0))
-    if gate.kind is GateKind.PULSED:
-        return (rate, _WIDE, _KICK, Step(StepKind.SLEEP, sleep_ns=gate.pulse_ns), _PACED)
     if gate.kind is GateKind.OPEN:
         return (_WIDE, _KICK)
     raise ValueError(f"no steps lead to a gate that is {gate.kind}")

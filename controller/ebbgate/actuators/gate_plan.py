@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, StepKind, base_steps, gate_steps, write
+from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, base_steps, gate_steps, write
 from ebbgate.knobs.catalog import (
     MAX_SECTORS,
     PERCENT,
@@ -73,7 +73,7 @@ def cleaner_step(volume: Volume) -> Step:
     table = parse_cache_table(mapping.params)
     kept = tuple(pair for pair in table.settings if pair[0] == THRESHOLD)
     params = replace(table, policy=CLEANER, settings=kept).params()
-    return Step(StepKind.WRITE, TABLE, f"0 {mapping.length_sectors} {mapping.target} {params}")
+    return Step(TABLE, f"0 {mapping.length_sectors} {mapping.target} {params}")
 
 
 def split_steps(volume: Volume) -> tuple[Step, ...]:

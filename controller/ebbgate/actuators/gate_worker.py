@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Serializes knob writes for one volume: the newest gate wins, a close never waits for a pulse.
+"""Serializes knob writes for one volume: the newest gate wins.
 
 I/O: threads. Slow work (journalling a knob's original, jobs) runs on a thread of its own. Setting a
 gate whose knobs are owned takes a write or two: the caller makes them itself, since a switch to the
-thread takes longer and a request waits meanwhile. For the same reason a pulse ends by a timer of
-the caller. A write takes bcache's global lock and hangs while a device is being registered; so
-does a read of the volume, which runs on another thread. While a read hangs, every write is left to
-the thread. A caller's write can hang only where the lock was taken since the last read, 250 ms ago;
-the watchdog covers that case.
+thread takes longer and a request waits meanwhile. A write takes bcache's global lock and hangs
+while a device is being registered; so does a read of the volume, which runs on another thread.
+While a read hangs, every write is left to the thread. A caller's write can hang only where the lock
+was taken since the last read, 250 ms ago; the watchdog covers that case.
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Final
 
-from ebbgate.actuators.bcache_steps import Step, StepKind
+from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import MAX_SECTORS
 from ebbgate.knobs.places import found_value
 from ebbgate.knobs.values import clamped
 from ebbgate.log_messages.volumes import KNOB_JOB_FAILED
-from ebbgate.model.decision import NOT_WRITTEN, Gate, GateKind, Outcome, OutcomeKind
+from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.units import NS_PER_MS
 
 _LOG = logging.getLogger(__name__)
@@ -40,8 +38,6 @@ Job = Callable[[KnobWriter], list[Outcome]]
 Report = Callable[[str, list[Outcome], int | None], None]
 """Called with the job's name, its outcomes and when they were due (monotonic ns; None: not urgent),
 on the thread that did the work."""
-Later = Callable[[int, Callable[[], None]], object]
-"""Calls a function after a delay in ns, on the thread that calls `set_gate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +51,9 @@ class _GateRequest:
 class GateWorker:
     """Sets gates (only the newest counts) and runs other jobs (all, in order) on one writer."""
 
-    def __init__(self, writer: KnobWriter, report: Report, later: Later | None = None) -> None:
+    def __init__(self, writer: KnobWriter, report: Report) -> None:
         self.writer = writer
         self._report = report
-        self._later = later
-        self._requests = 0
-        self._pulsing = False
         self._jobs: deque[tuple[str, Job]] = deque()
         self._next_gate: _GateRequest | None = None
         self._busy = False
@@ -75,44 +68,21 @@ class GateWorker:
         self, gate: Gate, reason: Reason, name: str = "gate", since_ns: int | None = None
     ) -> None:
         """Set the gate as soon as possible; an older gate that still waits is dropped."""
-        if gate.kind is GateKind.PULSED and self._pulsing:
-            # The kernel's thread is already awake and unbounded: only the end of the pulse moves.
-            self._requests += 1
-            self._end_later(gate, reason)
-            return
-        self._requests += 1
-        self._pulsing = False
         with self._changed:
             if not (self.idle and self._quick(gate)) or self._kernel_hangs():
                 self._next_gate = _GateRequest(gate, reason, name, since_ns)
-                self.writer.interrupt.set()
                 self._changed.notify_all()
                 return
             self._begin()
         try:
-            self._report(name, drive(self.writer, gate, reason, sleepless=True), since_ns)
+            self._report(name, drive(self.writer, gate, reason), since_ns)
         finally:
             # Also after an exception: the knobs are still restored through this worker.
             self._end()
-        if gate.kind is GateKind.PULSED:
-            self._pulsing = True
-            self._end_later(gate, reason)
-
-    def _end_later(self, gate: Gate, reason: Reason) -> None:
-        number = self._requests
-        if self._later is not None:
-            self._later(gate.pulse_ns, lambda: self._end_pulse(number, gate, reason))
-
-    def _end_pulse(self, number: int, gate: Gate, reason: Reason) -> None:
-        """Return to the pace, unless a newer gate was requested."""
-        if number == self._requests:
-            self.set_gate(replace(gate, kind=GateKind.PACED), reason, "pace")
 
     def _quick(self, gate: Gate) -> bool:
         """Does this gate take a write or two of knobs that are already owned?"""
-        plain = gate.kind in (GateKind.CLOSED, GateKind.RESTING, GateKind.PACED) or (
-            gate.kind is GateKind.PULSED and self._later is not None
-        )
+        plain = gate.kind in (GateKind.CLOSED, GateKind.RESTING, GateKind.PACED)
         quick = self.writer.plan.quick
         ours = bool(quick) and all(knob in self.writer.owned for knob in quick)
         return plain and ours and self.writer.gate_is_ours
@@ -168,7 +138,6 @@ class GateWorker:
                 self._end()
 
     def _begin(self) -> None:
-        self.writer.interrupt.clear()
         self._busy = True
         self.generation += 1
 
@@ -179,14 +148,12 @@ class GateWorker:
             self._changed.notify_all()
 
 
-def drive(
-    writer: KnobWriter, gate: Gate, reason: Reason, *, sleepless: bool = False
-) -> list[Outcome]:
+def drive(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
     """Set one gate: write the base knobs first, or release all knobs of the gate.
 
     The knobs make sense only together: where one of them is manual or pinned by a person, all
     others are released. The disks' queues are made shallow before the gate opens, and deep again
-    after it has closed. `sleepless`: only begin a pulse; the caller ends it.
+    after it has closed.
     """
     plan = writer.plan
     if gate.kind is GateKind.RELEASED or not writer.gate_is_ours:
@@ -196,19 +163,10 @@ def drive(
         return writer.release([knob for knob in knobs if knob not in writer.pinned], reason)
     outcomes = writer.apply(_queue_steps(writer, gate), reason) if gate.queue_depth else []
     writer.lacking |= {each.action.knob for each in outcomes if each.kind is OutcomeKind.FAILED}
-    deep = any(each.kind in NOT_WRITTEN for each in outcomes)
-    deep = deep or not writer.lacking.isdisjoint(plan.queues)
-    if gate.kind is GateKind.OPEN and gate.queue_depth and deep:
-        # On a deep queue an open gate would delay users. It stays as it is until the policy, which
-        # sees the queue as one of somebody else, paces it.
-        return outcomes
     for step in plan.base:
         if step.knob not in writer.owned and step.knob not in writer.lacking:
             outcomes += writer.apply((step,), reason)
-    steps = plan.steps(gate)
-    if sleepless:
-        steps = tuple(takewhile(lambda step: step.kind is not StepKind.SLEEP, steps))
-    outcomes += writer.apply(steps, reason)
+    outcomes += writer.apply(plan.steps(gate), reason)
     if not gate.queue_depth:
         outcomes += writer.apply(_queue_steps(writer, gate), reason)
     return outcomes
@@ -237,5 +195,5 @@ def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
         else:
             value = str(min(clamped(knob, depth_ios)[0], before) if depth_ios else before)
         if owned is None or owned.tried is not None or owned.written != value:
-            steps.append(Step(StepKind.WRITE, knob, value))
+            steps.append(Step(knob, value))
     return steps

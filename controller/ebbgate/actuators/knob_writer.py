@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the knobs of one volume: clamped, journalled, and never against an administrator.
 
-I/O: sysfs and device-mapper writes. Not thread-safe but for `interrupt`: one thread owns a
-writer (actuators.gate_worker).
+I/O: sysfs and device-mapper writes. Not thread-safe: one thread owns a writer
+(actuators.gate_worker).
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Event
 
 from ebbgate.actuators import ownership
-from ebbgate.actuators.bcache_steps import Step, StepKind
+from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
@@ -24,7 +23,6 @@ from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import NOT_WRITTEN, RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
 from ebbgate.probes.dm_status import table_threshold_sectors
-from ebbgate.units import NS_PER_S
 
 _TAKE_OVER_TRIES = 3
 
@@ -63,7 +61,6 @@ class KnobWriter:
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     disk_users: DiskUsers = NO_USERS
-    interrupt: Event = field(default_factory=Event)
     current_write: tuple[str, int] | None = None
     reading_since_ns: int | None = None
     plan: GatePlan = field(init=False)
@@ -74,12 +71,9 @@ class KnobWriter:
         self.plan = plan_for(self.volume)
 
     def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
-        """Carry the steps out in order, up to the first failure. `interrupt` ends a sleep early."""
+        """Carry the steps out in order, up to the first failure."""
         outcomes: list[Outcome] = []
         for step in steps:
-            if step.kind is StepKind.SLEEP:
-                self.interrupt.wait(step.sleep_ns / NS_PER_S)
-                continue
             outcome = self._write(step, reason)
             outcomes.append(outcome)
             if outcome.kind in NOT_WRITTEN:

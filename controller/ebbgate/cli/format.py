@@ -64,7 +64,7 @@ def gate(status: Gate | GateStatus | None) -> str:
         return "kernel"
     if status.kind is GateKind.PACED and status.depth_ios:
         return f"paced, {status.depth_ios} at once"
-    if status.kind in (GateKind.PACED, GateKind.PULSED) and status.rate_bytes_per_s:
+    if status.kind is GateKind.PACED and status.rate_bytes_per_s:
         return f"{status.kind} {units.format_rate(status.rate_bytes_per_s)}"
     return str(status.kind)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
-from ebbgate.actuators.bcache_steps import Step, StepKind, congestion_off_steps, cutoff_steps, write
+from ebbgate.actuators.bcache_steps import Step, congestion_off_steps, cutoff_steps, write
 from ebbgate.actuators.gate_plan import cleaner_step, split_steps
-from ebbgate.actuators.gate_worker import GateWorker, Job, Later
+from ebbgate.actuators.gate_worker import GateWorker, Job
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import (
     CONGESTED,
@@ -56,7 +56,6 @@ from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
-_PACING = (GateKind.PACED, GateKind.PULSED)
 _IN_GAP = (GateKind.OPEN, GateKind.PACED, GateKind.RESTING)
 _BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
 _AGAIN = (OutcomeKind.FAILED, OutcomeKind.TOO_SOON)
@@ -101,11 +100,9 @@ class KnobDriver:
     often each actor has changed each knob.
     """
 
-    def __init__(
-        self, writer: KnobWriter, events: EventSink, later: Later | None, now_ns: Callable[[], int]
-    ) -> None:
+    def __init__(self, writer: KnobWriter, events: EventSink, now_ns: Callable[[], int]) -> None:
         self.writer = writer
-        self.worker = GateWorker(writer, self._reported, later)
+        self.worker = GateWorker(writer, self._reported)
         self.applied = Applied()
         self.gate_since_ns = 0
         self.unsure = False
@@ -184,13 +181,12 @@ class KnobDriver:
     def gate(
         self, ruling: Ruling, decision: int, *, since_ns: int | None = None, reassert: bool = False
     ) -> None:
-        """Bring the gate about if it differs from the last one; a pulse always does.
+        """Bring the gate about if it differs from the last one.
 
         `since_ns`: when the edge behind it was due.
         """
         gate = ruling.gate or _RELEASED
-        pulse = gate.kind is GateKind.PULSED
-        if gate == (self.applied.gate or _RELEASED) and not pulse and not reassert:
+        if gate == (self.applied.gate or _RELEASED) and not reassert:
             return
         # Rests, and adjusting the pace or a queue, are counted, not recorded write by write.
         name = "pace" if _adjusts(self.applied.gate, gate) else "gate"
@@ -231,7 +227,7 @@ class KnobDriver:
         `steady`: also of a paced gate whose rate no queue sample adjusts.
         """
         gate, text = self.applied.gate, seen.knobs.get(RATE)
-        kinds = _PACING if steady else ()
+        kinds = (GateKind.PACED,) if steady else ()
         if gate is None or gate.kind not in (GateKind.CLOSED, GateKind.RESTING, *kinds):
             return False
         if text is None or not text.isdigit():
@@ -246,7 +242,7 @@ class KnobDriver:
 
     def flush(self, reason: Reason) -> None:
         """Have dm-writecache write everything back; the message returns when that is done."""
-        step = Step(StepKind.WRITE, FLUSH, "", always=True)
+        step = Step(FLUSH, "", always=True)
         self.worker.submit("flush", lambda writer: writer.apply((step,), reason))
 
     def end_cleaning(self, why: str) -> None:
@@ -353,7 +349,7 @@ def _adjusts(before: Gate | None, gate: Gate) -> bool:
     """
     if before is None:
         return False
-    if before.kind in _PACING and gate.kind in _PACING:
+    if before.kind is gate.kind is GateKind.PACED:
         return True
     if GateKind.RESTING in (before.kind, gate.kind):
         return before.kind in _IN_GAP and gate.kind in _IN_GAP
@@ -372,7 +368,7 @@ def _scheduler_job(scheduler: str, reason: Reason) -> Job:
 
     def job(writer: KnobWriter) -> list[Outcome]:
         knobs = disk_knobs(writer.volume, SCHEDULER)
-        steps = [Step(StepKind.WRITE, knob, scheduler) for knob in knobs] if scheduler else []
+        steps = [Step(knob, scheduler) for knob in knobs] if scheduler else []
         outcomes = writer.apply(steps, reason)
         if not steps or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
             outcomes += writer.release(knobs, reason)

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final
 
-from ebbgate.actuators.gate_worker import GateWorker, Later
+from ebbgate.actuators.gate_worker import GateWorker
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.control.cleaner import Cleaner
 from ebbgate.control.knob_driver import EventSink, KnobDriver
@@ -31,6 +31,8 @@ from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSett
 from ebbgate.policy.other_knobs import GATE_MANUAL, RELEASE_FAILED, other_knobs
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
+Later = Callable[[int, Callable[[], None]], object]
+"""Calls a function after a delay in ns, on the event loop."""
 _LOG = logging.getLogger(__name__)
 EACH_SECOND_NS: Final = NS_PER_S - 50 * NS_PER_MS
 """What is due once a second is done at the first tick after this time: ticks come early or late. A
@@ -71,7 +73,7 @@ class VolumeLoop:
 
     def __post_init__(self) -> None:
         self.signals = VolumeSignals(self.writer, self.now_ns, time.time_ns())
-        self.driver = KnobDriver(self.writer, self.events, self.call_later, self.now_ns)
+        self.driver = KnobDriver(self.writer, self.events, self.now_ns)
         self.cleaner = Cleaner(self.volume, self.driver, self.now_ns)
         self.overrides = VolumeOverrides(self.driver, self.now_ns)
 
@@ -241,8 +243,8 @@ class VolumeLoop:
         if last is None or last.wait_ns != settings.wait_ns:
             self.send(f"wait {name} {settings.wait_ns}")
             self.last_sent_wait_ns = self.now_ns()
-        if last is None or last.pace != settings.pace:
-            self.send(f"pace {name} {' '.join(str(word) for word in settings.pace)}")
+        if last is None or last.pace_period_ns != settings.pace_period_ns:
+            self.send(f"pace {name} {settings.pace_period_ns}")
         self.last_sent = settings
 
     def _late_ns(self, edge: Edge) -> int:

@@ -16,7 +16,6 @@ class GateKind(StrEnum):
     - `closed`: almost nothing.
     - `paced`: at a rate.
     - `resting`: almost nothing, for a moment within a gap.
-    - `pulsed`: for a moment as fast as the kernel can, in the idle I/O class, then paced.
     - `open`: as fast as the kernel can, without an end.
     """
 
@@ -25,23 +24,25 @@ class GateKind(StrEnum):
     CLOSED = "closed"
     PACED = "paced"
     RESTING = "resting"
-    PULSED = "pulsed"
     OPEN = "open"
+
+    @classmethod
+    def _missing_(cls, value: object) -> GateKind | None:
+        # Earlier versions called a paced gate so for moments.
+        return cls.PACED if value == "pulsed" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     """The desired state of the destage gate.
 
-    - `rate_bytes_per_s`: of a `paced` or `pulsed` gate; the leak of a `closed` or `resting` one.
-    - `pulse_ns`: of a `pulsed` gate.
+    - `rate_bytes_per_s`: of a `paced` gate; the leak of a `closed` or `resting` one.
     - `depth_ios`: pieces at once, instead of a rate, where the driver limits these (dm-cache).
     - `queue_depth`: requests that each disk below the volume takes at once; 0: as many as before.
     """
 
     kind: GateKind
     rate_bytes_per_s: int = 0
-    pulse_ns: int = 0
     depth_ios: int = 0
     queue_depth: int = 0
 

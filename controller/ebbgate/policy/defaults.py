@@ -13,7 +13,7 @@ from ebbgate.policy.limits import Limits
 from ebbgate.policy.rollback_guard import RollbackParams
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
-from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS, params_for
+from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import NS_PER_MS
@@ -82,10 +82,8 @@ class Policy:
     hold_ns_max: int = AGE_NS_MAX
 
 
-def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
-    """Return the policy of a volume without any configuration, by its kind and by the I/O scheduler
-    of its backing device.
-    """
+def default_policy(kind: Kind) -> Policy:
+    """Return the policy of a volume of this kind without any configuration."""
     if kind is Kind.DM_WRITECACHE:
         return Policy(destage=None, streams=None, cannot=_WRITECACHE_CANNOT)
     if kind is Kind.DM_CACHE:
@@ -93,4 +91,4 @@ def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
         destage = DestageParams(pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, gc_ratio=None)
         streams = StreamParams(reads=False, by_size=True)
         return Policy(destage=destage, streams=streams, cannot=_DM_CACHE_CANNOT)
-    return Policy(destage=DestageParams(pace=params_for(scheduler)))
+    return Policy()

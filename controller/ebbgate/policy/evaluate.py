@@ -46,18 +46,10 @@ class ProbeSettings:
 
     - `wait_ns`: idle time before an idle edge.
     - `pace_period_ns`: time between samples of the queue; 0: none.
-    - `pace_above_ios`: only samples of a deeper queue are needed; None: all.
     """
 
     wait_ns: int
     pace_period_ns: int
-    pace_above_ios: int | None = None
-
-    @property
-    def pace(self) -> tuple[int, ...]:
-        """The arguments of the probe's command `pace`."""
-        above = () if self.pace_above_ios is None else (self.pace_above_ios,)
-        return (self.pace_period_ns, *above)
 
 
 def on_frame(state: State, frame: Frame, policy: Policy) -> State:
@@ -134,8 +126,7 @@ def probe_settings(state: State, policy: Policy) -> ProbeSettings:
     chosen = _chosen_gate(state, policy)
     if chosen.gate is None or chosen.by != IDLE_DESTAGE:
         return ProbeSettings(wait_ns, 0)
-    above = idle_destage.samples_above_ios(state.destage, policy.destage)
-    return ProbeSettings(wait_ns, PACE_PERIOD_NS, above)
+    return ProbeSettings(wait_ns, PACE_PERIOD_NS)
 
 
 def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:

@@ -86,9 +86,6 @@ def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
     rate = bounds.clamp(gate.rate_bytes_per_s)
     if gate.kind is GateKind.OPEN:
         return gate if bounds.high is None else Gate(GateKind.PACED, bounds.high)
-    if gate.kind is GateKind.PULSED and bounds.high is not None:
-        # During a pulse there is no rate limit.
-        return Gate(GateKind.PACED, rate)
     if rate == gate.rate_bytes_per_s:
         return gate
     if gate.kind in _SHUT and rate > gate.rate_bytes_per_s:

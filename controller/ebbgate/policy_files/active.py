@@ -104,7 +104,7 @@ class ActivePolicies:
     def policy_of(self, volume: Volume) -> Policy:
         """Return the present policy of a volume."""
         document, at = self._document(volume), self._now()
-        return compile_policy(document, volume.kind, volume.backing.scheduler, at)
+        return compile_policy(document, volume.kind, at)
 
     @property
     def folder(self) -> Path:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ebbgate.actuators.bcache_steps import (
     BASE,
     Step,
-    StepKind,
     base_steps,
     congestion_off_steps,
     cutoff_steps,
@@ -21,14 +20,10 @@ from ebbgate.knobs.catalog import BOUNDS
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.units import KIB, MIB
 
-SLEEP = "sleep"
-
 
 def spelt(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
-    """(knob, value) of each write; ("sleep", ns) of each pause."""
-    return [
-        (SLEEP, str(s.sleep_ns)) if s.kind is StepKind.SLEEP else (s.knob, s.value) for s in steps
-    ]
+    """(knob, value) of each write."""
+    return [(each.knob, each.value) for each in steps]
 
 
 @pytest.mark.parametrize(
@@ -44,14 +39,8 @@ def spelt(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
             [("writeback_rate", "16384"), ("writeback_percent", "40"), ("writeback_running", "1")],
         ),
         (
-            Gate(GateKind.PULSED, 8 * MIB, 200_000),
-            [
-                ("writeback_rate", "16384"),
-                ("writeback_percent", "0"),
-                ("writeback_running", "1"),
-                (SLEEP, "200000"),
-                ("writeback_percent", "40"),
-            ],
+            Gate(GateKind.RESTING, 512),
+            [("writeback_rate", "1"), ("writeback_percent", "40"), ("writeback_running", "1")],
         ),
         (Gate(GateKind.OPEN), [("writeback_percent", "0"), ("writeback_running", "1")]),
     ],
@@ -65,17 +54,11 @@ def test_a_released_gate_has_no_steps() -> None:
         gate_steps(Gate(GateKind.RELEASED))
 
 
-def test_a_pulse_ends_paced() -> None:
-    *_, last = gate_steps(Gate(GateKind.PULSED, MIB, 1))
-    assert (last.knob, last.value) == ("writeback_percent", "40")
-
-
 def test_only_the_wake_is_written_without_a_change() -> None:
-    for kind in (GateKind.PULSED, GateKind.OPEN):
-        for step in gate_steps(Gate(kind, MIB, 1)):
-            assert step.always == (step.knob == "writeback_running")
+    for step in gate_steps(Gate(GateKind.OPEN)):
+        assert step.always == (step.knob == "writeback_running")
     for kind in (GateKind.HELD, GateKind.CLOSED, GateKind.PACED):
-        assert not any(step.always for step in gate_steps(Gate(kind, MIB, 1)))
+        assert not any(step.always for step in gate_steps(Gate(kind, MIB)))
 
 
 def test_the_steps_of_base_cutoff_and_congestion() -> None:
@@ -94,7 +77,7 @@ def test_a_cutoff_below_64_kib_is_never_written(wanted_bytes: int) -> None:
 
 def test_only_a_hold_stops_the_kernels_thread() -> None:
     for kind in set(GateKind) - {GateKind.RELEASED, GateKind.HELD}:
-        assert ("writeback_running", "0") not in spelt(gate_steps(Gate(kind, MIB, 1)))
+        assert ("writeback_running", "0") not in spelt(gate_steps(Gate(kind, MIB)))
 
 
 @pytest.mark.parametrize("knob", ["cache_mode", "io_disable", "detach", "stop", "label"])
@@ -115,6 +98,5 @@ GATES = st.builds(
 @given(GATES, NUMBERS)
 def test_no_step_has_a_value_outside_the_bounds(gate: Gate, cutoff: int) -> None:
     for step in (*base_steps(), *gate_steps(gate), *cutoff_steps(cutoff)):
-        if step.kind is StepKind.WRITE:
-            bound = BOUNDS[step.knob]
-            assert bound.low <= int(step.value) <= bound.high
+        bound = BOUNDS[step.knob]
+        assert bound.low <= int(step.value) <= bound.high

@@ -37,10 +37,11 @@ def test_the_gate_is_the_number_of_blocks_in_flight(fake: FakeSysfs) -> None:
     sysfs, _ = lvm_machine(fake)
     plan = plan_for(find(sysfs, "vg/data"))
     assert plan.steps(Gate(GateKind.CLOSED, 512)) == (write(THRESHOLD, 0),)
+    assert plan.steps(Gate(GateKind.RESTING, 512)) == (write(THRESHOLD, 0),)
     assert plan.steps(Gate(GateKind.PACED, depth_ios=4)) == (write(THRESHOLD, 512),)
     assert plan.steps(Gate(GateKind.PACED)) == (write(THRESHOLD, 128),)
-    with pytest.raises(ValueError, match="pulsed"):
-        plan.steps(Gate(GateKind.PULSED))
+    with pytest.raises(ValueError, match="open"):
+        plan.steps(Gate(GateKind.OPEN))
 
 
 def test_requests_are_split_to_half_a_block(fake: FakeSysfs) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The newest gate wins, a close does not wait for a pulse, and a hang is reported."""
+"""The newest gate wins, and a hang is reported."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Event
@@ -12,7 +12,7 @@ from threading import Event
 import pytest
 
 from ebbgate.actuators.bcache_steps import write
-from ebbgate.actuators.gate_worker import GateWorker, Later
+from ebbgate.actuators.gate_worker import GateWorker
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import RUNNING
 from ebbgate.model.decision import Gate, GateKind, Outcome
@@ -23,7 +23,6 @@ from tests.fake_sysfs import WatchedSysfs, fake_bcache
 from tests.waiting import until
 
 REASON = Reason("idle_destage", "a test")
-PULSE = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=30 * NS_PER_S)
 CLOSED = Gate(GateKind.CLOSED, 512)
 DEADLINE_S = 5.0
 
@@ -31,12 +30,12 @@ DEADLINE_S = 5.0
 class GateHarness:
     """A gate worker whose reports a test waits for."""
 
-    def __init__(self, root: Path, later: Later | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         fake_bcache(root)
         self.sysfs = WatchedSysfs(root)
         self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
         writer = KnobWriter(self.sysfs, volume(), FakeJournal(), "this boot")
-        self.worker = GateWorker(writer, lambda *report: self.reports.put(report), later)
+        self.worker = GateWorker(writer, lambda *report: self.reports.put(report))
         self.stuck = Event()
         self.let_go = Event()
 
@@ -61,7 +60,6 @@ def harness(tmp_path: Path) -> Iterator[GateHarness]:
     harness = GateHarness(tmp_path)
     yield harness
     harness.let_go.set()
-    harness.worker.writer.interrupt.set()
     assert harness.worker.stop(DEADLINE_S)
 
 
@@ -90,28 +88,6 @@ def test_only_the_newest_waiting_gate_is_set(harness: GateHarness) -> None:
     assert rates == [str(1 * MIB // 512), str(8 * MIB // 512)]
     with pytest.raises(Empty):
         harness.reports.get_nowait()
-
-
-def test_a_close_does_not_wait_for_a_pulse(harness: GateHarness) -> None:
-    harness.set_gate(PULSE)
-    until(lambda: ("writeback_running", "1") in harness.sysfs.log)
-    begun = time.monotonic()
-    harness.set_gate(CLOSED)
-    harness.report()
-    harness.report()
-    assert time.monotonic() - begun < DEADLINE_S
-    assert harness.sysfs.log[-2:] == [("writeback_percent", "40"), ("writeback_rate", "1")]
-
-
-def test_a_close_before_the_pulse_began_shortens_it(harness: GateHarness) -> None:
-    harness.hang_at("writeback_running")
-    harness.set_gate(PULSE)
-    assert harness.stuck.wait(DEADLINE_S)
-    harness.set_gate(CLOSED)
-    harness.let_go.set()
-    harness.report()
-    harness.report()
-    assert harness.sysfs.log[-1] == ("writeback_rate", "1")
 
 
 def test_all_jobs_run_in_order_after_the_gate(harness: GateHarness) -> None:
@@ -168,7 +144,7 @@ def ours(harness: GateHarness) -> None:
     until(lambda: harness.worker.idle)
 
 
-@pytest.mark.parametrize("gate", [CLOSED, paced(9)])
+@pytest.mark.parametrize("gate", [CLOSED, Gate(GateKind.RESTING, 512), paced(9)])
 def test_a_gate_of_owned_knobs_is_set_before_the_call_returns(
     harness: GateHarness, gate: Gate
 ) -> None:
@@ -204,82 +180,6 @@ def test_a_job_with_a_bug_does_not_end_the_thread(harness: GateHarness) -> None:
     assert harness.worker.writer.owned == {}
 
 
-class Timers:
-    """Timers that a test fires."""
-
-    def __init__(self) -> None:
-        self.waiting: list[tuple[int, Callable[[], None]]] = []
-
-    def later(self, after_ns: int, call: Callable[[], None]) -> None:
-        self.waiting.append((after_ns, call))
-
-    def fire(self) -> None:
-        due, self.waiting = self.waiting, []
-        for _, call in due:
-            call()
-
-
-@pytest.fixture
-def timed(tmp_path: Path) -> Iterator[tuple[GateHarness, Timers]]:
-    """A worker with timers, whose gate knobs are owned."""
-    timers = Timers()
-    harness = GateHarness(tmp_path, timers.later)
-    ours(harness)
-    harness.sysfs.log.clear()
-    yield harness, timers
-    assert harness.worker.stop(DEADLINE_S)
-
-
-def test_a_pulse_with_timers_does_not_use_the_thread(timed: tuple[GateHarness, Timers]) -> None:
-    harness, timers = timed
-    harness.set_gate(PULSE)
-    assert harness.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
-    assert harness.worker.idle
-    assert [after_ns for after_ns, _ in timers.waiting] == [PULSE.pulse_ns]
-    timers.fire()
-    assert harness.sysfs.log[-1] == ("writeback_percent", "40")
-
-
-def test_a_repeated_pulse_writes_nothing_and_ends_once(timed: tuple[GateHarness, Timers]) -> None:
-    harness, timers = timed
-    harness.set_gate(PULSE)
-    before = list(harness.sysfs.log)
-    harness.set_gate(PULSE)
-    assert harness.sysfs.log == before
-    first, second = timers.waiting
-    first[1]()
-    assert harness.sysfs.log == before
-    second[1]()
-    assert harness.sysfs.log[-1] == ("writeback_percent", "40")
-
-
-def test_the_end_of_a_pulse_does_not_open_a_gate_that_was_closed(
-    timed: tuple[GateHarness, Timers],
-) -> None:
-    harness, timers = timed
-    harness.set_gate(PULSE)
-    harness.set_gate(CLOSED)
-    closed = list(harness.sysfs.log)
-    assert closed[-2:] == [("writeback_rate", "1"), ("writeback_percent", "40")]
-    timers.fire()
-    assert harness.sysfs.log == closed
-    harness.set_gate(PULSE)
-    assert harness.sysfs.log[-1] == ("writeback_running", "1")
-
-
-def test_the_end_of_a_pulse_waits_for_a_running_job(timed: tuple[GateHarness, Timers]) -> None:
-    harness, timers = timed
-    harness.set_gate(PULSE)
-    harness.hang_at("sequential_cutoff")
-    steps = (write("sequential_cutoff", MIB),)
-    harness.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
-    assert harness.stuck.wait(DEADLINE_S)
-    timers.fire()
-    harness.let_go.set()
-    until(lambda: harness.worker.idle)
-    assert harness.sysfs.log[-1] == ("writeback_percent", "40")
-
-
 def test_the_writer_stays_usable_after_an_error(harness: GateHarness) -> None:
     def bug() -> None:
         raise ZeroDivisionError
@@ -295,9 +195,10 @@ def test_the_writer_stays_usable_after_an_error(harness: GateHarness) -> None:
 
 
 def test_a_close_is_left_to_the_thread_while_a_read_hangs(
-    timed: tuple[GateHarness, Timers],
+    harness: GateHarness,
 ) -> None:
-    harness, _ = timed
+    ours(harness)
+    harness.sysfs.log.clear()
     harness.worker.writer.reading_since_ns = harness.worker.writer.now_ns() - NS_PER_S
     harness.hang_at("writeback_rate")
     begun = time.monotonic()

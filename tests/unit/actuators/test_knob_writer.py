@@ -214,7 +214,7 @@ def test_a_knob_that_the_kernel_changes_is_written_again(harness: WriterHarness)
 def test_a_failure_ends_the_steps_and_names_the_kernels_reason(harness: WriterHarness) -> None:
     harness.drive(PACED)
     harness.sysfs.before["writeback_rate"] = failing(errno.EBUSY)
-    outcomes = harness.drive(Gate(GateKind.PULSED, 16 * MIB, 1000))
+    outcomes = harness.drive(Gate(GateKind.PACED, 16 * MIB))
     assert kinds(outcomes) == [OutcomeKind.FAILED]
     assert "busy" in outcomes[0].error
     assert harness.writer.owned["writeback_rate"].written == "16384"

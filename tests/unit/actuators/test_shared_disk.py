@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.actuators.bcache_steps import Step, StepKind
+from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.gate_worker import drive
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.model.decision import Gate, GateKind
@@ -91,7 +91,7 @@ def test_the_last_of_two_volumes_restores_a_knob_of_their_disk(
         shared.fake.write("/sys/block/sda/queue/scheduler", "[mq-deadline] bfq none")
     before = shared.value(knob)
     for each in shared.writers:
-        each.apply((Step(StepKind.WRITE, knob, value),), REASON)
+        each.apply((Step(knob, value),), REASON)
         assert shared.look() == []
     first, last = (shared.writers[number] for number in order)
     first.release((knob,), REASON)
@@ -105,7 +105,7 @@ def test_two_persons_who_want_different_depths_leave_the_first_one(
     shared: SharedDisk, order: tuple[int, int]
 ) -> None:
     for each, value in zip(shared.writers, ("8", "4"), strict=True):
-        each.apply((Step(StepKind.WRITE, DEPTH, value),), REASON)
+        each.apply((Step(DEPTH, value),), REASON)
     for number in order:
         shared.writers[number].release((DEPTH,), REASON)
     assert shared.value(DEPTH) == "32"

@@ -48,7 +48,7 @@ def test_infinity_is_shown_as_never() -> None:
         (GateStatus(GateKind.OPEN), "open"),
         (GateStatus(GateKind.CLOSED, 512), "closed"),
         (GateStatus(GateKind.PACED, 1 << 20), "paced 1 MiB/s"),
-        (GateStatus(GateKind.PULSED, 1 << 20), "pulsed 1 MiB/s"),
+        (GateStatus(GateKind.RESTING, 1 << 20), "resting"),
     ],
 )
 def test_the_gate_in_words(gate: GateStatus, text: str) -> None:

@@ -26,7 +26,7 @@ from tests.unit.store.store_fixture import StoreHarness
 from tests.unit.store.test_migrations import unreleased_history
 
 NOW_HOUR_NS = NOW_NS - NOW_NS % HOUR_NS
-OPEN = Gate(GateKind.PULSED, 10 << 20)
+OPEN = Gate(GateKind.PACED, 10 << 20)
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ class DmLoopHarness(LoopHarness):
         self.dm = fake_lvm(self.fake)
         self.sysfs = WatchedSysfs(root, self.dm)
         self.volume = find(self.sysfs, "vg/data")
-        self.policy = default_policy(self.volume.kind, self.volume.backing.scheduler)
+        self.policy = default_policy(self.volume.kind)
 
     @property
     def cache(self) -> FakeCache:

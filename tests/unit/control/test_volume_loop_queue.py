@@ -148,15 +148,12 @@ def test_a_scheduler_that_is_released_is_driven_again(enforced: LoopHarness) -> 
 
 
 REST = Gate(GateKind.RESTING, 1 << 20)
-PULSE = Gate(GateKind.PULSED, 1 << 20, pulse_ns=1)
 
 
 @pytest.mark.parametrize(
     ("before", "gate", "recorded"),
     [
-        (PULSE, PULSE, False),
-        (PULSE, Gate(GateKind.PACED, 1 << 20), False),
-        (Gate(GateKind.CLOSED), PULSE, True),
+        (Gate(GateKind.PACED, 1 << 20), Gate(GateKind.PACED, 1 << 21), False),
         (Gate(GateKind.CLOSED, queue_depth=8), Gate(GateKind.CLOSED), False),
         (Gate(GateKind.CLOSED), Gate(GateKind.CLOSED), True),
         (Gate(GateKind.OPEN), REST, False),
@@ -165,7 +162,7 @@ PULSE = Gate(GateKind.PULSED, 1 << 20, pulse_ns=1)
         (Gate(GateKind.CLOSED), REST, True),
     ],
 )
-def test_a_pulse_and_a_queue_are_adjusted_without_a_record(
+def test_pace_rests_and_queues_are_adjusted_without_a_record(
     enforced: LoopHarness, before: Gate, gate: Gate, recorded: bool
 ) -> None:
     driver = enforced.loop.driver

@@ -166,3 +166,8 @@ def test_a_status_of_version_0_1_is_read() -> None:
     override = OverrideStatus("set", "writeback_percent", "30", "jo")
     assert (found.mode, found.frozen, found.overrides) == (Mode.ENFORCE, True, (override,))
     assert found.totals == VolumeTotals(rollbacks={"gate": 2}, destage=FlowTotals(1, 512))
+
+
+def test_a_gate_of_an_earlier_version_is_read_as_paced() -> None:
+    found = status_from_json(VolumeStatus, {"gate": {"kind": "pulsed", "rate_bytes_per_s": 9}})
+    assert found.gate == GateStatus(GateKind.PACED, 9)

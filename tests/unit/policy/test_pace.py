@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How fast to destage: the throttle of the queue, its bounds, and a thread that oversleeps."""
+"""How fast to destage: the throttle of the queue and its bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy.strategies import pace
-from ebbgate.policy.strategies.pace import depth_target_ios, params_for, samples_above_ios
+from ebbgate.policy.strategies.pace import depth_target_ios
 from ebbgate.policy.strategies.pace_state import PaceParams, PaceState, ThrottleKind
 from ebbgate.signals.gaps import likely_until_ns, reaching
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
@@ -100,66 +100,11 @@ def test_a_probe_that_restarted_begins_a_new_window() -> None:
     assert stepped(begun(), *samples).completions_per_s == pytest.approx(0.7 * 200 + 0.3 * 200)
 
 
-def asleep(at_ms: int = 1000) -> PaceState:
-    """Nothing in flight for longer than the thread should need."""
-    return stepped(begun(at_ms=at_ms), *(queue_sample(at_ms + 8 * i, 0, 10) for i in range(3)))
-
-
 def test_all_requests_in_flight_count_wherever_they_are() -> None:
     state = begun(replace(KNOWN, completions_per_s=FOUR_PER_TARGET))
     everywhere = queue_sample(1010, 2, 10, cache_reads_ios=1, awaiting_write_ios=3)
     assert everywhere.under_way_ios == 6
     assert stepped(state, everywhere).gate == stepped(state, queue_sample(1010, 6, 10)).gate
-
-
-def test_a_queue_that_stays_empty_means_that_the_thread_sleeps_and_gets_a_pulse() -> None:
-    awake = stepped(begun(), queue_sample(1010, 0, 10))
-    assert not awake.asleep
-    state = asleep()
-    assert state.asleep
-    assert (state.gate.kind, state.gate.pulse_ns) == (GateKind.PULSED, PARAMS.pulse_min_ns)
-
-
-def test_a_pulse_without_effect_is_doubled_up_to_its_bound() -> None:
-    state, lengths = asleep(), list[int]()
-    for number in range(12):
-        state = stepped(state, queue_sample(1030 + 10 * number, 0, 10))
-        lengths.append(state.gate.pulse_ns)
-    assert lengths[0] == 2 * PARAMS.pulse_min_ns
-    assert lengths == sorted(lengths)
-    assert lengths[-1] == PARAMS.pulse_max_ns
-
-
-def test_a_pulse_that_started_too_much_is_shortened() -> None:
-    state = replace(asleep(), pulse_ns=8 * NS_PER_MS)
-    state = stepped(state, queue_sample(1030, 30, 10))
-    assert state.pulse_ns == 2 * NS_PER_MS
-
-
-def test_no_pulse_while_enough_is_in_flight() -> None:
-    state = stepped(asleep(), queue_sample(1030, 3, 10))
-    assert state.asleep
-    assert state.gate.kind is GateKind.PACED
-    assert state.gate.rate_bytes_per_s >= KNOWN.throughput_bytes_per_s
-
-
-def test_a_pulse_lasts_a_late_controller_until_its_next_look() -> None:
-    prompt = late = replace(asleep(), pulse_ns=4 * NS_PER_MS)
-    for number in range(1, 30):
-        prompt = stepped(prompt, queue_sample(1020 + 10 * number, 2, 10 + 2 * number))
-        late = stepped(late, queue_sample(1020 + 40 * number, 2, 10 + 8 * number))
-    assert prompt.period_ns == pytest.approx(10 * NS_PER_MS, rel=0.05)
-    assert late.period_ns == pytest.approx(40 * NS_PER_MS, rel=0.05)
-    # Four in flight are enough for the prompt one; the late one needs eight.
-    assert stepped(prompt, queue_sample(1330, 4, 70)).gate.kind is GateKind.PACED
-    sleepy = replace(late, asleep=True)
-    assert stepped(sleepy, queue_sample(2220, 4, 250)).gate.kind is GateKind.PULSED
-
-
-def test_a_thread_that_moves_by_itself_is_awake() -> None:
-    paced = stepped(asleep(), queue_sample(1030, 3, 10))
-    state = stepped(paced, queue_sample(1040, 3, 12))
-    assert not state.asleep
 
 
 def test_a_closed_gate_keeps_what_was_learned_of_the_disk() -> None:
@@ -186,7 +131,7 @@ SAMPLES = st.lists(
 
 
 @given(SAMPLES)
-def test_rate_pulse_and_target_stay_within_their_bounds_for_any_probe_values(
+def test_rate_and_target_stay_within_their_bounds_for_any_probe_values(
     steps: list[tuple[int, int, int, int, bool]],
 ) -> None:
     state, at_ms, done_ios, done_bytes = begun(PaceState()), 1000.0, 0, 0
@@ -196,15 +141,13 @@ def test_rate_pulse_and_target_stay_within_their_bounds_for_any_probe_values(
         done_bytes = 0 if restart else done_bytes + completed * piece_bytes
         state = stepped(state, queue_sample(at_ms, in_flight, done_ios, done_bytes=done_bytes))
         gate = state.gate
-        assert gate.kind in (GateKind.PACED, GateKind.PULSED)
+        assert gate.kind is GateKind.PACED
         assert PARAMS.rate_min_bytes_per_s <= gate.rate_bytes_per_s <= PARAMS.rate_max_bytes_per_s
         # The step that one write may take: not far beyond what the disk was seen to do.
         known = state.throughput_bytes_per_s or PARAMS.rate_start_bytes_per_s
         step_max = max(PARAMS.rate_min_bytes_per_s, (1 + PARAMS.gain) * known)
         assert gate.rate_bytes_per_s <= step_max
         assert PARAMS.depth_min_ios <= depth_target_ios(state, PARAMS) <= PARAMS.depth_max_ios
-        if gate.kind is GateKind.PULSED:
-            assert PARAMS.pulse_min_ns <= gate.pulse_ns <= PARAMS.pulse_max_ns
 
 
 @given(st.integers(min_value=0, max_value=63), st.floats(min_value=1, max_value=5000))
@@ -213,26 +156,6 @@ def test_a_longer_queue_never_raises_the_rate(in_flight: int, completions: float
     shorter = stepped(state, queue_sample(1001, in_flight, 10)).gate
     longer = stepped(state, queue_sample(1001, in_flight + 1, 10)).gate
     assert longer.rate_bytes_per_s <= shorter.rate_bytes_per_s
-
-
-@pytest.mark.parametrize("scheduler", ["mq-deadline", "bfq"])
-def test_a_scheduler_that_honours_classes_lets_more_in_flight(scheduler: str) -> None:
-    assert params_for(scheduler).target_ns > params_for("none").target_ns
-
-
-@pytest.mark.parametrize("scheduler", ["none", "kyber", None])
-def test_any_other_scheduler_gets_the_short_queue(scheduler: str | None) -> None:
-    assert params_for(scheduler) == PARAMS
-
-
-def test_a_shallow_queue_behind_an_open_gate_changes_nothing() -> None:
-    pulsed = Gate(GateKind.PULSED, 8 * MIB, PARAMS.pulse_max_ns)
-    state = replace(KNOWN, gate=pulsed, pulse_ns=PARAMS.pulse_max_ns)
-    above = samples_above_ios(state, PARAMS)
-    assert above is not None
-    assert 1 <= above <= depth_target_ios(state, PARAMS)
-    assert samples_above_ios(replace(state, pulse_ns=PARAMS.pulse_min_ns), PARAMS) is None
-    assert samples_above_ios(replace(state, gate=Gate(GateKind.PACED, MIB)), PARAMS) is None
 
 
 # ---- dm-cache: a number of blocks ---------------------------------------------------------------

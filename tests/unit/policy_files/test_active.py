@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_without_a_folder_everything_is_as_without_configuration(folder: Path) -> None:
     book = ActivePolicies(folder)
-    assert book.policy_of(volume()) == default_policy(Kind.BCACHE, "mq-deadline")
+    assert book.policy_of(volume()) == default_policy(Kind.BCACHE)
     assert (book.problems, book.status().names) == ((), ())
 
 
@@ -64,7 +64,7 @@ def test_added_changed_and_removed_files_are_followed(folder: Path) -> None:
     assert book.policy_of(volume()).streams is None
     path.unlink()
     book.look()
-    assert book.policy_of(volume()) == default_policy(Kind.BCACHE, "mq-deadline")
+    assert book.policy_of(volume()) == default_policy(Kind.BCACHE)
 
 
 def test_the_first_file_that_matches_counts(folder: Path) -> None:
@@ -114,7 +114,7 @@ def test_without_any_valid_policy_nothing_is_tuned(folder: Path) -> None:
     assert not book.status().kept
     path.unlink()
     book.look()
-    assert book.policy_of(volume()) == default_policy(Kind.BCACHE, "mq-deadline")
+    assert book.policy_of(volume()) == default_policy(Kind.BCACHE)
 
 
 def test_an_unreadable_file_is_an_error(folder: Path) -> None:

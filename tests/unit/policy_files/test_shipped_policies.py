@@ -62,7 +62,7 @@ FIELDS = [field for record in RECORDS_ALL for field in fields(record)]
 
 
 def compiled(name: str, kind: Kind = Kind.BCACHE) -> Policy:
-    return compile_policy(DOCUMENTS[name], kind, "mq-deadline")
+    return compile_policy(DOCUMENTS[name], kind)
 
 
 def gates(policy: Policy, *frames: Frame) -> list[GateKind | None]:
@@ -104,11 +104,10 @@ def test_each_policy_is_valid_named_like_its_file_and_documented(path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", Kind)
-@pytest.mark.parametrize("scheduler", [None, "none", "mq-deadline"])
-def test_adaptive_is_what_runs_without_configuration(kind: Kind, scheduler: str | None) -> None:
-    expected = default_policy(kind, scheduler)
-    assert compile_policy(DOCUMENTS["adaptive"], kind, scheduler) == expected
-    assert compile_policy(ZERO, kind, scheduler) == expected
+def test_adaptive_is_what_runs_without_configuration(kind: Kind) -> None:
+    expected = default_policy(kind)
+    assert compile_policy(DOCUMENTS["adaptive"], kind) == expected
+    assert compile_policy(ZERO, kind) == expected
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -196,7 +196,7 @@ def test_no_access_names_root(monkeypatch: pytest.MonkeyPatch, path: Path) -> No
 
 
 def test_a_decisions_document_is_what_the_standard_library_makes_of_it() -> None:
-    gate = Gate(GateKind.PULSED, 10 << 20, 7)
+    gate = Gate(GateKind.PACED, 10 << 20, queue_depth=7)
     chosen = decision(proposal(gate=gate), gate=gate, gate_strategy="idle_destage")
     document = decision_document(chosen)
     for found in document["proposals"]:

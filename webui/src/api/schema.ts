@@ -643,11 +643,9 @@ export interface components {
         DecidedGate: {
             /** @description The depth that replaces a rate on dm-cache, else 0. Unit: requests. */
             depth_ios: number;
-            /** @description released, held, closed, paced, pulsed or open. */
+            /** @description released, held, closed, paced, resting or open. */
             kind: string;
-            /** @description Length of a pulse, else 0. Unit: ns. */
-            pulse_ns: number;
-            /** @description The rate if paced or pulsed, else 0. Unit: B/s. */
+            /** @description The rate if paced, else what leaks. Unit: B/s. */
             rate_bytes_per_s: number;
         };
         /** @description A decision without its explanation. */
@@ -855,9 +853,9 @@ export interface components {
         Gate: {
             /** @description The depth that replaces a rate on dm-cache, else 0. Unit: requests. */
             depth_ios: number;
-            /** @description released (the kernel decides), held, closed, paced, pulsed or open. */
+            /** @description released (the kernel decides), held, closed, paced, resting or open. */
             kind: string;
-            /** @description The rate if paced or pulsed, else 0. Unit: B/s. */
+            /** @description The rate if paced, else what leaks. Unit: B/s. */
             rate_bytes_per_s: number;
             /** @description Why, in a sentence. */
             reason: string;

@@ -13,7 +13,8 @@ export const WRITE_BACK =
   "Moving dirty data from the cache to the backing device; reasons of decisions call it destage.";
 export const GATE =
   "How much write-back ebbgate lets through (the gate). Stopped: none at all, so that the " +
-  "disk can sleep. Held back: almost none, because users need the disk. Paced: at this rate. Pulsed: at full speed for a moment, then paced. Open: at full speed. " +
+  "disk can sleep. Held back: almost none, because users need the disk. Paced: at this rate. Open: at full speed. " +
+  "Resting: almost none for a moment, because a request is likely or the rate was too high. " +
   "Kernel default: ebbgate does not limit it.";
 export const IDLE_WAIT =
   "How long there must be no request before write-back starts. Learned from the idle periods of this volume.";
@@ -59,7 +60,7 @@ export function forecast(volume: Volume, name: "time_to_full_s" | "time_to_clean
 
 /** `paced 40 MiB/s`, `held back`, `kernel default`. */
 export function gateLabel(gate: Pick<Gate, "kind" | "rate_bytes_per_s">): string {
-  const moving = (gate.kind === "paced" || gate.kind === "pulsed") && gate.rate_bytes_per_s > 0;
+  const moving = gate.kind === "paced" && gate.rate_bytes_per_s > 0;
   return moving ? `${gate.kind} ${rate(gate.rate_bytes_per_s)}` : gateKindLabel(gate.kind);
 }
 

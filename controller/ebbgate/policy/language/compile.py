@@ -20,14 +20,12 @@ from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
 
 
-def compile_policy(
-    document: PolicyDocument, kind: Kind, scheduler: str | None = None, at: LocalTime | None = None
-) -> Policy:
+def compile_policy(document: PolicyDocument, kind: Kind, at: LocalTime | None = None) -> Policy:
     """Compile a linked document; without a time the schedule is ignored."""
     entry = None if at is None else entry_at(document, at)
     if entry is not None and entry.overlay is not None:
         document = overlaid(document, entry.overlay)
-    base = default_policy(kind, scheduler)
+    base = default_policy(kind)
     named = document.strategies
     uses = {use.name: use for use in (map(StrategyUse, STRATEGIES) if named is None else named)}
     cannot = {name: why for name, why in base.cannot.items() if name.split(" ")[0] in uses}

@@ -90,11 +90,6 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
     return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
 
 
-def samples_above_ios(state: DestageState, params: DestageParams) -> int | None:
-    """Return the depth above which the pace needs samples; None: all."""
-    return pace.samples_above_ios(state.pace, _pace_params(state, params))
-
-
 def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
     """Handle a tick with all signals."""
     unknown = _unknown(frame)

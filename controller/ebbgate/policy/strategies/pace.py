@@ -15,11 +15,7 @@ At the target the rate equals what the disk completes, so the disk never idles. 
 grows by up to `gain` per sample; above it the rate falls just as fast.
 
 **bcache** (drivers/md/bcache/util.c, bch_next_delay): a pass at a low rate puts the next pass up to
-2.5 s off, and no higher rate brings it forward. Only writeback_percent = 0, which skips the rate
-limit and uses the idle I/O class, wakes the thread. So if the queue stays empty although the gate
-is paced, the thread is *asleep*: the gate gets pulses of writeback_percent = 0, each sized for half
-of the target by what the last one started, until the thread runs by itself again. The rate stays
-high meanwhile, so the next pass is not put off any further.
+2.5 s off, and no higher rate brings it forward. So under load write-back may begin that much later.
 
 **dm-cache** limits a number of blocks, `migration_threshold`, and starts another block as soon as
 one is done. That number is the gate:
@@ -51,20 +47,6 @@ _WIDER = 3
 """Beyond this a disk hardly drains more: 130 blocks a second at 4, 140 at 8, 160 at 64."""
 _RUN_OFF_MARGIN_NS = 60 * NS_PER_MS
 """For a late sample, and for the error of the estimate."""
-_HONOURS_CLASSES = frozenset({"mq-deadline", "bfq"})
-_CLASSED_TARGET_NS = 36 * NS_PER_MS
-
-
-def params_for(scheduler: str | None) -> PaceParams:
-    """Return the pace for a backing device with this I/O scheduler (None: unknown).
-
-    With an open gate bcache destages in the idle I/O class. A scheduler that honours classes serves
-    a returning request before what is still queued, so more may be in flight; `none` and kyber do
-    not.
-    """
-    if scheduler in _HONOURS_CLASSES:
-        return PaceParams(target_ns=_CLASSED_TARGET_NS)
-    return PaceParams()
 
 
 def begin(state: PaceState, now_ns: int, params: PaceParams, likely_until_ns: int = 0) -> PaceState:
@@ -74,89 +56,20 @@ def begin(state: PaceState, now_ns: int, params: PaceParams, likely_until_ns: in
     gate = Gate(GateKind.PACED, rate)
     if params.throttle is ThrottleKind.DEPTH:
         gate = _depth_gate(state, now_ns, 0, params)
-    return replace(
-        state,
-        window_start=None,
-        began=None,
-        last_busy_ns=now_ns,
-        asleep=False,
-        started_ios=0,
-        sampled_ns=0,
-        gate=gate,
-    )
+    return replace(state, window_start=None, gate=gate)
 
 
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """Take a sample of the queue in and set the new gate."""
     state = measure(state, sample, params)
-    if state.began is None or sample.done_ios < state.began.done_ios:
-        state = replace(state, began=sample)
     if params.throttle is ThrottleKind.DEPTH:
         return replace(state, gate=_depth_gate(state, sample.at_ns, sample.under_way_ios, params))
-    state = _watch_thread(state, sample, params)
     in_flight = sample.under_way_ios
     target = depth_target_ios(state, params)
     throughput = state.throughput_bytes_per_s or params.rate_start_bytes_per_s
     wanted = throughput * (1 + params.gain * max(-1.0, (target - in_flight) / target))
     rate = _clamp_rate(wanted, params)
-    scarce = in_flight <= max(target / 2, _until_next_ios(state))
-    if state.asleep and scarce and not _ahead(state, sample, params):
-        return replace(state, gate=Gate(GateKind.PULSED, rate, state.pulse_ns))
-    if state.asleep:
-        rate = max(rate, _clamp_rate(throughput, params))
     return replace(state, gate=Gate(GateKind.PACED, rate))
-
-
-def _ahead(state: PaceState, sample: QueueSample, params: PaceParams) -> bool:
-    """Return whether more was written back than the highest rate allows; a pulse has no rate."""
-    begin = state.began or sample
-    allowed = params.rate_max_bytes_per_s * (sample.at_ns - begin.at_ns) / NS_PER_S
-    return sample.done_bytes - begin.done_bytes > allowed
-
-
-def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
-    """Detect whether the kernel's thread sleeps, and size the next pulse by the last one."""
-    in_flight = sample.under_way_ios
-    started = sample.done_ios + in_flight
-    fresh = started - state.started_ios if state.started_ios else 0
-    period_ns = state.period_ns
-    if state.sampled_ns:
-        period_ns = round(0.8 * period_ns + 0.2 * (sample.at_ns - state.sampled_ns))
-    state = replace(
-        state,
-        started_ios=started,
-        last_busy_ns=sample.at_ns if in_flight > 0 else state.last_busy_ns,
-        sampled_ns=sample.at_ns,
-        period_ns=period_ns,
-    )
-    if state.asleep and state.gate.kind is GateKind.PULSED:
-        # What a pulse starts must last until the next one, however late that comes.
-        wanted = depth_target_ios(state, params) / 2 + _until_next_ios(state)
-        enough = fresh > 0 and in_flight > 0
-        scale = min(2.0, max(0.25, wanted / fresh)) if enough else 2.0
-        pulse = min(params.pulse_max_ns, max(params.pulse_min_ns, round(state.pulse_ns * scale)))
-        return replace(state, pulse_ns=pulse)
-    if state.asleep and fresh > 0:
-        return replace(state, asleep=False)
-    if not state.asleep and sample.at_ns - state.last_busy_ns >= params.starved_ns:
-        return replace(state, asleep=True, pulse_ns=state.pulse_ns or params.pulse_min_ns)
-    return state
-
-
-def _until_next_ios(state: PaceState) -> float:
-    """Return what the disk completes between two samples."""
-    return state.completions_per_s * state.period_ns / NS_PER_S
-
-
-def samples_above_ios(state: PaceState, params: PaceParams) -> int | None:
-    """Return the depth above which samples are needed; None: all are.
-
-    If the queue stays shallow although the gate is nearly open, the kernel's thread is the limit,
-    and each sample costs it CPU time. A power of two, since the target moves a little all the time.
-    """
-    if state.gate.kind is not GateKind.PULSED or state.pulse_ns < params.pulse_max_ns:
-        return None
-    return 1 << int(depth_target_ios(state, params)).bit_length() - 1
 
 
 def end(state: PaceState) -> PaceState:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
-from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_US
+from ebbgate.units import KIB, MIB, NS_PER_MS
 
 CLOSED = Gate(GateKind.CLOSED)
 
@@ -28,8 +28,6 @@ class PaceParams:
     - `depth_min_ios`: below two the disk would idle between pieces.
     - `depth_max_ios`: bcache itself allows 64 in flight.
     - `window_ns`: completions are counted over at least this long.
-    - `starved_ns`: a queue that is empty for this long means that the kernel's thread sleeps.
-    - `pulse_min_ns`, `pulse_max_ns`: bounds of a pulse; the first one is the shortest.
     - `depth_wide_ios`: the depth while the gap is likely to last, if `throttle` is depth.
     """
 
@@ -42,9 +40,6 @@ class PaceParams:
     rate_start_bytes_per_s: int = 8 * MIB
     rate_min_bytes_per_s: int = 256 * KIB
     rate_max_bytes_per_s: int = 1024 * MIB
-    starved_ns: int = 15 * NS_PER_MS
-    pulse_min_ns: int = 200 * NS_PER_US
-    pulse_max_ns: int = 60 * NS_PER_MS
     depth_wide_ios: float = 0.0
 
 
@@ -53,10 +48,6 @@ class PaceState:
     """What the pace remembers; the disk's pace is kept over a closed gate, the window is not.
 
     - `throughput_bytes_per_s`, `completions_per_s`: of destage at the backing device, smoothed.
-    - `last_busy_ns`: when the queue was last not empty.
-    - `asleep`: the kernel's thread sleeps until its next pass.
-    - `began`: the first sample since the gate opened.
-    - `started_ios`: pieces that had been started at the last sample.
     - `likely_until_ns`: the gap will most likely last until then.
     """
 
@@ -64,13 +55,6 @@ class PaceState:
     completions_per_s: float = 0.0
     window_start: QueueSample | None = None
     window_dry: bool = False
-    began: QueueSample | None = None
-    last_busy_ns: int = 0
-    asleep: bool = False
-    started_ios: int = 0
-    pulse_ns: int = 0
-    sampled_ns: int = 0
-    period_ns: int = 10 * NS_PER_MS
     gate: Gate = CLOSED
     likely_until_ns: int = 0
 

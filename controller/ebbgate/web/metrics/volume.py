@@ -20,7 +20,7 @@ from ebbgate.web.metrics.families import Buckets, Labels, Page, number
 HOLD: Final = "hold"
 _OTHER: Final = "other"
 _MODES: Final = (*map(str, Mode), HOLD)
-_GATES: Final = tuple(str(kind) for kind in GateKind if kind is not GateKind.PULSED)
+_GATES: Final = tuple(map(str, GateKind))
 _REGIMES: Final = tuple(map(str, Regime))
 # bcache's words (drivers/md/bcache/sysfs.c), then those of dm volumes.
 _STATES: Final = (

@@ -103,9 +103,8 @@ class Actions(Model):
 class DecidedGate(Model):
     """The gate that a decision sets."""
 
-    kind: str = doc("released, held, closed, paced, pulsed or open.")
-    rate_bytes_per_s: int = doc("The rate if paced or pulsed, else 0.", "B/s")
-    pulse_ns: int = doc("Length of a pulse, else 0.", "ns")
+    kind: str = doc("released, held, closed, paced, resting or open.")
+    rate_bytes_per_s: int = doc("The rate if paced, else what leaks.", "B/s")
     depth_ios: int = doc("The depth that replaces a rate on dm-cache, else 0.", "requests")
 
 

@@ -26,13 +26,12 @@ def compiled(text: str, kind: Kind = Kind.BCACHE, at: LocalTime | None = None) -
     }
     found = load(texts, ())
     assert found.problems == ()
-    return compile_policy(found.documents[0], kind, "mq-deadline", at)
+    return compile_policy(found.documents[0], kind, at)
 
 
 @pytest.mark.parametrize("kind", Kind)
-@pytest.mark.parametrize("scheduler", [None, "none", "mq-deadline"])
-def test_without_a_document_the_default_policy_runs(kind: Kind, scheduler: str | None) -> None:
-    assert compile_policy(ZERO, kind, scheduler) == default_policy(kind, scheduler)
+def test_without_a_document_the_default_policy_runs(kind: Kind) -> None:
+    assert compile_policy(ZERO, kind) == default_policy(kind)
 
 
 def test_parameters_reach_their_fields_in_their_units() -> None:
