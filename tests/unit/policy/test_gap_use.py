@@ -284,28 +284,21 @@ def felt_after(length_ms: int, under_way: int, *ms: float) -> DestageState:
     return run(*events).destage
 
 
-def test_what_is_not_felt_after_a_foreseen_end_says_nothing_about_the_rate() -> None:
-    state = felt_after(2500, 0, 1)
+@pytest.mark.parametrize(("ms", "run_off"), [(1, 182), (3.3, 227.5), (4.5, 273), (90, 364)])
+def test_what_is_felt_after_a_foreseen_end_lets_the_next_rest_begin_earlier(
+    ms: float, run_off: float
+) -> None:
+    state = felt_after(2500, 0, ms)
     assert state.gap.foreseen
-    assert (state.cap.bytes_per_s, state.gap.cap_always) == (None, False)
-
-
-def test_what_the_disk_itself_still_writes_after_a_foreseen_end_caps_every_gap() -> None:
-    state = felt_after(2500, 0, 9)
-    assert state.cap.bytes_per_s == pytest.approx(50 * MIB)
-    assert state.gap.cap_always
-
-
-def test_a_cap_that_is_forgotten_holds_in_no_gap() -> None:
-    state = felt_after(2500, 0, 9, *[0] * 80)
-    assert (state.cap.bytes_per_s, state.gap.cap_always) == (None, False)
+    assert state.cap.bytes_per_s is None
+    assert run_off_ms(state.gap) == pytest.approx(run_off)
 
 
 def test_an_end_that_was_not_foreseen_caps_only_gaps_of_that_kind() -> None:
     state = felt_after(1500, 9, 9)
     assert not state.gap.foreseen
     assert state.cap.bytes_per_s == pytest.approx(50 * MIB)
-    assert not state.gap.cap_always
+    assert run_off_ms(state.gap) == 120
 
 
 @pytest.mark.parametrize(

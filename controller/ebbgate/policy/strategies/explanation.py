@@ -61,7 +61,7 @@ def _of_cap(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
         return ()
     found = _condition("wait after write-back", felt_ns, "<=", target_ns, format_ns)
     text = "no limit in gaps" if cap is None else f"in gaps at most {format_rate(cap)}"
-    if cap is not None and state.gap.foreseeing and not state.gap.cap_always:
+    if cap is not None and state.gap.foreseeing:
         text = "no limit before a likely return"
     elif state.resting and state.gap.rest is Rest.RATE:
         text += "; the gate rests now"

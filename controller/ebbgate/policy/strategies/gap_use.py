@@ -23,6 +23,7 @@ RUN_OFF_NS_MIN: Final = 60 * NS_PER_MS
 RUN_OFF_NS_MAX: Final = NS_PER_S
 """What takes longer, a rest does not prevent: the rate must be lower."""
 _MARGIN, _FORGET, _LONGER = 1.3, 0.98, 1.5
+_EARLIER_MIN, _EARLIER_MAX = 1.25, 2.0
 AHEAD_BYTES: Final = 8 * MIB
 """What is written in one go before a rest: enough for the scheduler and the disk to sort."""
 
@@ -43,8 +44,6 @@ class GapUse:
     - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
     - `foreseen`: the gate rested when the last gap ended.
-    - `cap_always`: what was left after such an end was felt, as where the disk itself still had to
-      write, so the cap holds in every gap; otherwise only in those whose end is not foreseen.
     - `began`: the first sample of the queue in this gap.
     """
 
@@ -54,7 +53,6 @@ class GapUse:
     run_off_ns: int = 120 * NS_PER_MS
     run_off_began_ns: int = 0
     foreseen: bool = False
-    cap_always: bool = False
     began: QueueSample | None = None
 
     @property
@@ -101,6 +99,15 @@ def on_queue(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) ->
     if _ahead(use, sample, cap_bytes_per_s):
         return _rest(use, Rest.RATE, sample.at_ns)
     return _without_rest(use) if use.rest is Rest.RATE else use
+
+
+def earlier(use: GapUse, felt_ratio: float) -> GapUse:
+    """Return the state in which rests begin earlier; `felt_ratio`: what was felt over the target.
+
+    So much earlier that the disk has written what its own cache held, which no sample shows.
+    """
+    factor = min(_EARLIER_MAX, max(_EARLIER_MIN, felt_ratio))
+    return replace(use, run_off_ns=min(RUN_OFF_NS_MAX, round(factor * use.run_off_ns)))
 
 
 def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:

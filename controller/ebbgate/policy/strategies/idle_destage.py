@@ -131,18 +131,18 @@ def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> Desta
     cap = drain_cap.judge(state.cap, found, target_ns, frame.at_ns)
     if cap is state.cap:
         return state
-    always = state.gap.cap_always or (state.gap.foreseen and (found.felt_ns or 0) > target_ns)
-    if state.gap.foreseen and not always:
-        # A rate that was not felt because the gate rested says nothing about other gaps.
-        return replace(state, cap=replace(state.cap, judged_gap_ns=cap.judged_gap_ns))
-    always = always and cap.bytes_per_s is not None
-    return replace(state, cap=cap, gap=replace(state.gap, cap_always=always))
+    if not state.gap.foreseen:
+        return replace(state, cap=cap)
+    # Nothing was under way, so the rate of that gap says nothing about others.
+    state = replace(state, cap=replace(state.cap, judged_gap_ns=cap.judged_gap_ns))
+    if found.felt_ns is None or found.felt_ns <= target_ns:
+        return state
+    return replace(state, gap=gap_use.earlier(state.gap, found.felt_ns / max(1, target_ns)))
 
 
 def _cap(state: DestageState) -> float | None:
     """Return the highest mean rate in this gap; None: any."""
-    free = state.gap.foreseeing and not state.gap.cap_always
-    return None if free else state.cap.bytes_per_s
+    return None if state.gap.foreseeing else state.cap.bytes_per_s
 
 
 def _use_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
