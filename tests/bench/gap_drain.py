@@ -12,7 +12,7 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -202,14 +202,16 @@ def measure_pieces(
 
 @contextmanager
 def gate(stack: BcacheStack, arm: str, queue_depth: int = 0) -> Iterator[None]:
-    """Run what controls the write-back; `queue_depth`: in gaps, 0 for the disk's own."""
-    if arm == "ebbgate":
-        with shallow_policy(stack.session, queue_depth), Product(stack.session):
-            yield
-    elif arm == "unpaced":
-        with shallow_queue(stack, queue_depth), unpaced(stack):
-            yield
-    else:
+    """Run what controls the write-back; `queue_depth`: in gaps, 0 for the disk's own.
+
+    A daemon runs in every arm, and only watches in others: its share of the emulated processors
+    delays reads, too.
+    """
+    ours = arm == "ebbgate"
+    shallow = shallow_queue(stack, queue_depth if arm == "unpaced" else 0)
+    policy = shallow_policy(stack.session, queue_depth if ours else 0)
+    opener = unpaced(stack) if arm == "unpaced" else nullcontext()
+    with shallow, policy, Product(stack.session, mode="enforce" if ours else "advise"), opener:
         yield
 
 
