@@ -19,7 +19,7 @@ source-tree: webui
 	cp packaging/rpm/ebbgate.spec $(SOURCE_TREE)/ebbgate.spec
 	sed -i -e '/^#LOCAL-INSTALL#$$/ { r packaging/local-install.sh' -e 'd }' \
 		$(SOURCE_TREE)/debian/ebbgate.preinst $(SOURCE_TREE)/ebbgate.spec
-	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(INSTALLED)|' \
+	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(INSTALLED) $(BCC_INSTALLED)|' \
 		-e 's|@RPM_DAY@|$(shell LC_ALL=C date -u -d '$(VERSION_DAY)' '+%a %b %d %Y')|' \
 		$(SOURCE_TREE)/debian/ebbgate.preinst $(SOURCE_TREE)/ebbgate.spec
 	find $(SOURCE_TREE) -exec touch --no-dereference --date='$(VERSION_DAY)' {} +
