@@ -108,6 +108,14 @@ def test_gaps_of_irregular_length_drain_while_bursts_are_not_slower(piece_bytes:
     assert own.burst_p99_ns <= free.burst_p99_ns
 
 
+def test_large_pieces_delay_a_return_that_is_not_foreseen_no_longer_than_small_ones() -> None:
+    setup = Setup(scattered(512 * KIB, DIRTY_BYTES[512 * KIB]), scheduler="mq-deadline")
+    own = gap_drain(setup, GAPS, lengths_ns=IRREGULAR_NS)
+    free = gap_drain(replace(setup, gate=unpaced), GAPS, lengths_ns=IRREGULAR_NS)
+    assert own.first_median_ns <= 45 * NS_PER_MS < free.first_median_ns
+    assert own.drained_total_bytes >= 0.9 * free.drained_total_bytes
+
+
 def test_a_periodic_trickle_that_starves_a_fixed_wait_drains() -> None:
     pieces = scattered(64 * KIB, 64 * MIB)
     # The pressure path is off in both arms, so that only the wait differs.

@@ -84,6 +84,34 @@ def test_a_gap_of_unknown_length_is_not_remembered() -> None:
     assert gap_use.end(begun(ALIKE)).lengths_ns == ALIKE.lengths_ns
 
 
+# ---- what is under way --------------------------------------------------------------------------
+def large(use: GapUse, at_ms: int, under_way: int, *, held_back: bool = False) -> Rest:
+    """Why the gate is closed with so many pieces of 512 KiB under way."""
+    sample = replace(queue_sample(at_ms, under_way), done_ios=40, done_bytes=20 * MIB)
+    return gap_use.on_queue(use, sample, None, held_back=held_back).rest
+
+
+@pytest.mark.parametrize(
+    ("rest", "under_way", "expected"),
+    [
+        (Rest.NONE, 16, Rest.NONE),
+        (Rest.NONE, 17, Rest.RATE),
+        (Rest.RATE, 9, Rest.RATE),
+        (Rest.RATE, 8, Rest.NONE),
+    ],
+)
+def test_the_gate_rests_while_large_pieces_under_way_would_take_long(
+    rest: Rest, under_way: int, expected: Rest
+) -> None:
+    use = replace(begun(GapUse()), rest=rest, began=queue_sample(30, 0))
+    assert large(use, 100, under_way) is expected
+    assert large(use, 100, under_way, held_back=True) is Rest.NONE
+
+
+def test_pieces_of_64_kib_never_take_long() -> None:
+    assert sampled(sampled(begun(GapUse()), 30, 64), 100, 64, 99).rest is Rest.NONE
+
+
 # ---- the run-off --------------------------------------------------------------------------------
 def run_off_ms(use: GapUse) -> float:
     return use.run_off_ns / NS_PER_MS

@@ -3,9 +3,11 @@
 
 One rest begins shortly before the gap is likely to end (`signals.gap_ends`), so early that a
 returning request finds nothing under way. Other rests keep the rate that the outer loop allows
-(`drain_cap`): the gate rests once more is written, until the mean is right again. The kernel could
-keep a rate more evenly, but for that bcache leaves the idle I/O class, and each piece competes with
-a returning request: in the lab that drained half as much, and the first request waited longer.
+(`drain_cap`): the gate rests once more is written, until the mean is right again. Or they bound
+what is under way, if the pieces are large and the scheduler does not hold them back. The kernel
+could keep a rate more evenly, but for that bcache leaves the idle I/O class, and each piece
+competes with a returning request: in the lab that drained half as much, and the first request
+waited longer.
 """
 
 from __future__ import annotations
@@ -28,8 +30,17 @@ AHEAD_BYTES: Final = 8 * MIB
 """What is written in one go before a rest: enough for the scheduler and the disk to sort."""
 
 
+UNDER_WAY_BYTES_MAX: Final = 8 * MIB
+"""bcache has 64 pieces under way, which is 4 MiB of 64 KiB each. Of large ones it is half a second,
+and a gap may always end now.
+"""
+
+
 class Rest(StrEnum):
-    """Why the gate is closed within a gap: it is likely to `end`, or the `rate` was too high."""
+    """Why the gate is closed within a gap.
+
+    It is likely to `end`; or the `rate` was too high, or too much was under way.
+    """
 
     NONE = "none"
     END = "end"
@@ -87,8 +98,13 @@ def advance(use: GapUse, idle_ns: int, now_ns: int, cost_ns: int) -> GapUse:
     return use
 
 
-def on_queue(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> GapUse:
-    """Keep the mean rate under the cap (None: any rate), and measure the run-off at rest."""
+def on_queue(
+    use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None, *, held_back: bool = False
+) -> GapUse:
+    """Keep the mean rate under the cap (None: any rate), and measure the run-off at rest.
+
+    `held_back`: the disk's scheduler lets a returning request pass whatever is under way.
+    """
     if use.began is None or sample.done_bytes < use.began.done_bytes:
         use = replace(use, began=sample)
     if use.run_off_began_ns and sample.under_way_ios == 0:
@@ -96,7 +112,7 @@ def on_queue(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) ->
         use = replace(use, run_off_began_ns=0, run_off_ns=_bounded(use, ran_off_ns))
     if use.rest is Rest.END:
         return use
-    if _ahead(use, sample, cap_bytes_per_s):
+    if _ahead(use, sample, cap_bytes_per_s) or not (held_back or _fits(use, sample)):
         return _rest(use, Rest.RATE, sample.at_ns)
     return _without_rest(use) if use.rest is Rest.RATE else use
 
@@ -132,6 +148,16 @@ def _without_rest(use: GapUse) -> GapUse:
 
 def _bounded(use: GapUse, ran_off_ns: int) -> int:
     return min(RUN_OFF_NS_MAX, max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * use.run_off_ns)))
+
+
+def _fits(use: GapUse, sample: QueueSample) -> bool:
+    """Return whether what is under way takes a disk a tenth of a second or less."""
+    done_ios = sample.done_ios - use.began.done_ios if use.began else 0
+    if use.began is None or done_ios <= 0:
+        return True
+    piece_bytes = (sample.done_bytes - use.began.done_bytes) / done_ios
+    most = UNDER_WAY_BYTES_MAX / (1 if use.rest is Rest.NONE else 2)
+    return sample.under_way_ios * piece_bytes <= most
 
 
 def _ahead(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> bool:

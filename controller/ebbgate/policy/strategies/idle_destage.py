@@ -84,7 +84,10 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
     if state.phase is Phase.DESTAGE:
         state = _use_gap(state, sample.at_ns, params)
         cap = _cap(state) if _opens_wide(params) else None
-        state = replace(state, gap=gap_use.on_queue(state.gap, sample, cap))
+        # dm-cache's pace bounds what is under way.
+        held_back = state.shallow or not _opens_wide(params)
+        gap = gap_use.on_queue(state.gap, sample, cap, held_back=held_back)
+        state = replace(state, gap=gap)
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
     return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
