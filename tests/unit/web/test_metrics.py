@@ -62,7 +62,7 @@ def busy_totals(**parts: Any) -> dict[str, Any]:
     )
     changes = {("writeback_rate", "idle_destage"): 12, ("writeback_percent", "manual"): 1}
     rollbacks = {"gate": 0, "streams": 2}
-    writes = CacheWrites("nvme0n1p1", 1 << 40)
+    writes = CacheWrites("nvme0n1p1", 1 << 32)
     totals = Totals(NOW_NS, tick_counts(seen), changes, 9, rollbacks, 90 * NS_PER_S, writes)
     return totals_document(totals) | parts
 

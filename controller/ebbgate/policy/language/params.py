@@ -160,21 +160,21 @@ DESTAGE: Final = (
         _duration(NS_PER_MS, NS_PER_S),
         ("pace", "target_ns"),
         "Time that write-back under way may take in a gap: about what a new request waits.",
+        _DM_CACHE,
     ),
     Param(
         "queue_depth",
         QuantitySchema(SignalUnit.COUNT, 0, 32),
         ("queue_depth",),
         "In a gap each disk below the volume takes this many requests at once, if all of them are"
-        " SCSI or SATA disks with the I/O scheduler bfq. bcache's write-back then needs no"
-        " `queue_target`. 0: the disks' queues stay as they are.",
+        " SCSI or SATA disks with the I/O scheduler bfq. 0: the disks' queues stay as they are.",
     ),
     Param(
         "disturbance",
         _duration(NS_PER_MS, NS_PER_S, OFF),
         ("disturbance_ns",),
-        "How much longer requests may take right after a gap. Where they took longer, the next gaps"
-        " are written back more slowly. `off`: as fast as `queue_target` and `queue_depth` allow.",
+        "How much longer requests may take right after a gap. Where they took longer, less is"
+        " written back in the next gaps. `off`: they may take any time.",
     ),
     Param(
         "pressure_queue_target",

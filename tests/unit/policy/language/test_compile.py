@@ -14,6 +14,7 @@ from ebbgate.policy.language.document import ZERO
 from ebbgate.policy.language.link import load
 from ebbgate.policy.language.params import DESTAGE, STREAMS, with_values
 from ebbgate.policy.limits import Bounds
+from ebbgate.policy.strategies.pace_state import PaceParams
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 
 RULE = "rules: [{name: r, why: w, when: {idle: 'yes'}, set: %s}]\n"
@@ -34,10 +35,21 @@ def test_without_a_document_the_default_policy_runs(kind: Kind) -> None:
     assert compile_policy(ZERO, kind) == default_policy(kind)
 
 
+def test_parameters_of_dm_cache_only_are_ignored_on_bcache() -> None:
+    document = "strategies: [idle_destage: {queue_target: 20ms}]\n"
+    targets = {}
+    for kind in (Kind.BCACHE, Kind.DM_CACHE):
+        found = compiled(document, kind=kind).destage
+        assert found is not None
+        targets[kind] = found.pace.target_ns
+    assert targets[Kind.DM_CACHE] == 20 * NS_PER_MS
+    assert targets[Kind.BCACHE] == PaceParams().target_ns
+
+
 def test_parameters_reach_their_fields_in_their_units() -> None:
     found = compiled(
         "strategies:\n"
-        "- idle_destage: {wait: 300ms, wait_max: 2s, full_soon: 1min, queue_target: 20ms,"
+        "- idle_destage: {wait: 300ms, wait_max: 2s, full_soon: 1min,"
         " gc_share: off, light_share: 12.5%}\n"
         "- stream_bypass: {lookahead: 500ms, fill_target: 60%, stream_rate: 8MiB/s}\n"
     )
@@ -45,7 +57,6 @@ def test_parameters_reach_their_fields_in_their_units() -> None:
     assert found.destage.wait_ns == 300 * NS_PER_MS
     assert found.destage.wait.max_ns == 2 * NS_PER_S
     assert found.destage.full_soon_s == 60.0
-    assert found.destage.pace.target_ns == 20 * NS_PER_MS
     assert found.destage.gc_ratio is None
     assert found.destage.light_ratio == 0.125
     assert found.streams.lookahead_s == 0.5
