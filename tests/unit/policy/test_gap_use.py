@@ -85,10 +85,10 @@ def test_a_gap_of_unknown_length_is_not_remembered() -> None:
 
 
 # ---- what is under way --------------------------------------------------------------------------
-def large(use: GapUse, at_ms: int, under_way: int, *, held_back: bool = False) -> Rest:
+def large(use: GapUse, at_ms: int, under_way: int, *, any_depth: bool = False) -> Rest:
     """Why the gate is closed with so many pieces of 512 KiB under way."""
     sample = replace(queue_sample(at_ms, under_way), done_ios=40, done_bytes=20 * MIB)
-    return gap_use.on_queue(use, sample, None, held_back=held_back).rest
+    return gap_use.on_queue(use, sample, None, any_depth=any_depth).rest
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_gate_rests_while_large_pieces_under_way_would_take_long(
 ) -> None:
     use = replace(begun(GapUse()), rest=rest, began=queue_sample(30, 0))
     assert large(use, 100, under_way) is expected
-    assert large(use, 100, under_way, held_back=True) is Rest.NONE
+    assert large(use, 100, under_way, any_depth=True) is Rest.NONE
 
 
 def test_pieces_of_64_kib_never_take_long() -> None:

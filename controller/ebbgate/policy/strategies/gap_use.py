@@ -4,9 +4,9 @@
 One rest begins shortly before the gap is likely to end (`signals.gap_ends`), so early that a
 returning request finds nothing under way. Other rests keep the rate that the outer loop allows
 (`drain_cap`): the gate rests once more is written, until the mean is right again. Or they bound
-what is under way, if the pieces are large and the scheduler does not hold them back. The kernel
-could keep a rate more evenly, but for that bcache leaves the idle I/O class, and each piece
-competes with a returning request: in the lab that drained half as much, and the first request
+what is under way, if the pieces are large and a return that is not foreseen would wait for them.
+The kernel could keep a rate more evenly, but for that bcache leaves the idle I/O class, and each
+piece competes with a returning request: in the lab that drained half as much, and the first request
 waited longer.
 """
 
@@ -99,11 +99,12 @@ def advance(use: GapUse, idle_ns: int, now_ns: int, cost_ns: int) -> GapUse:
 
 
 def on_queue(
-    use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None, *, held_back: bool = False
+    use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None, *, any_depth: bool = False
 ) -> GapUse:
     """Keep the mean rate under the cap (None: any rate), and measure the run-off at rest.
 
-    `held_back`: the disk's scheduler lets a returning request pass whatever is under way.
+    `any_depth`: as much as bcache likes may be under way, since the disk's scheduler lets a
+    returning request pass, or since none is likely.
     """
     if use.began is None or sample.done_bytes < use.began.done_bytes:
         use = replace(use, began=sample)
@@ -112,7 +113,7 @@ def on_queue(
         use = replace(use, run_off_began_ns=0, run_off_ns=_bounded(use, ran_off_ns))
     if use.rest is Rest.END:
         return use
-    if _ahead(use, sample, cap_bytes_per_s) or not (held_back or _fits(use, sample)):
+    if _ahead(use, sample, cap_bytes_per_s) or not (any_depth or _fits(use, sample)):
         return _rest(use, Rest.RATE, sample.at_ns)
     return _without_rest(use) if use.rest is Rest.RATE else use
 

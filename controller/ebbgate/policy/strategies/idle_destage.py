@@ -85,8 +85,8 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
         state = _use_gap(state, sample.at_ns, params)
         cap = _cap(state) if _opens_wide(params) else None
         # dm-cache's pace bounds what is under way.
-        held_back = state.shallow or not _opens_wide(params)
-        gap = gap_use.on_queue(state.gap, sample, cap, held_back=held_back)
+        any_depth = state.shallow or state.gap.foreseeing or not _opens_wide(params)
+        gap = gap_use.on_queue(state.gap, sample, cap, any_depth=any_depth)
         state = replace(state, gap=gap)
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
