@@ -132,6 +132,10 @@ def bench(
     return control.counters - before, seconds
 
 
+PRINTED_S = 0.001
+"""The benchmark prints no fractions of a millisecond."""
+
+
 @pytest.mark.parametrize("depth", [1, 16])
 @pytest.mark.parametrize("write", [False, True])
 def test_the_server_is_as_slow_as_the_model(
@@ -139,7 +143,7 @@ def test_the_server_is_as_slow_as_the_model(
 ) -> None:
     counted, seconds = bench(served, count=80, size=4096, step=77 * MIB, depth=depth, write=write)
     # How much later the answers come depends on what else the host does.
-    assert counted.busy_ns / 1e9 <= seconds
+    assert counted.busy_ns / 1e9 <= seconds + PRINTED_S
     done = (counted.writes, counted.reads) if write else (counted.reads, counted.writes)
     assert done == (80, 0)
 
