@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ebbgate.cli import format
+from ebbgate.model.decision import GateKind
+from ebbgate.model.status import GateStatus
 from tests.bench.product import PYTHON, STATE_DIR
 from tests.lab.demo_screen import Moment, Screen
 from tests.lab.errors import LabError
@@ -91,10 +93,16 @@ class Watch:
 
 def moment_of(sample: dict[str, Any]) -> Moment:
     """What the script in the guest has printed."""
-    gate = sample.get("gate")
     return Moment(
         sample["dirty_mib"],
         sample.get("regime", ""),
-        format.gate(gate) if gate else "",
+        _gate(sample.get("gate")),
         sample.get("now", ""),
     )
+
+
+def _gate(document: dict[str, Any] | None) -> str:
+    if not document:
+        return ""
+    figures = (document.get("rate_bytes_per_s"), document.get("depth_ios"))
+    return format.gate(GateStatus(GateKind(document["kind"]), *figures))
