@@ -4,23 +4,14 @@
 #include "clock.h"
 #include "in_flight.h"
 #include "queue.h"
+#include "two_cpus.h"
 
 #include <string.h>
 
-#define CPUS 2
 #define PIECE 4096
 #define BACKING 0
 #define CACHE 1
 
-static struct eb_shared shared;
-static struct eb_vol_cpu vol_cpu[EB_VOLUMES * CPUS];
-static struct eb_dev_cpu dev_cpu[EB_DEVICES * CPUS];
-static struct probe p = {
-	.ncpu = CPUS,
-	.shared = &shared,
-	.vol_cpu = vol_cpu,
-	.dev_cpu = dev_cpu,
-};
 static struct volume *v = &p.volume[0];
 static uint64_t now;
 static uint64_t kernel_in_flight;

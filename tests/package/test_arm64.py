@@ -21,12 +21,13 @@ from tests.package.chroot import Chroot, dependencies
 from tests.package.test_contents import names_of
 from tests.package.versions import Debs
 
-PROBE = "/tmp/root/usr/sbin/ebbgate-probe"
+UNPACKED = "/unpacked"
+PROBE = f"{UNPACKED}/usr/sbin/ebbgate-probe"
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The system in which it was built, with the package unpacked in /tmp/root."""
+    """The system in which it was built, with the package unpacked."""
 
     system: Chroot
     package: Path
@@ -41,7 +42,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, debs: Debs) -> Built:
     except NoLab as reason:
         without_lab(reason)
     package = next(path for path in cross.build(system) if path.name.startswith("ebbgate_"))
-    system.check("dpkg", "-x", f"/tmp/{package.name}", "/tmp/root")
+    system.check("dpkg", "-x", f"/tmp/{package.name}", UNPACKED)
     return Built(system, package)
 
 

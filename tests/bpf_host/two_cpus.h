@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A probe with the counters of two processors, which a test moves as the programs would. */
+#ifndef EBBGATE_TWO_CPUS_H
+#define EBBGATE_TWO_CPUS_H
+
+#include "state.h"
+
+#define CPUS 2
+
+static struct eb_shared shared;
+static struct eb_vol_cpu vol_cpu[EB_VOLUMES * CPUS];
+static struct eb_dev_cpu dev_cpu[EB_DEVICES * CPUS];
+static struct probe p = {
+	.ncpu = CPUS,
+	.shared = &shared,
+	.vol_cpu = vol_cpu,
+	.dev_cpu = dev_cpu,
+};
+
+#endif
