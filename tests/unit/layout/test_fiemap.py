@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Extents are read as the file system has them, and a change while they are read is noticed."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.layout import fiemap
+from ebbgate.layout.fiemap import OBSTACLES, Extent, ExtentFlag, read_layout
+
+BLOCK = 4096
+
+
+@pytest.fixture
+def handle(tmp_path: Path) -> Iterator[int]:
+    """An open file on the machine's own file system."""
+    opened = os.open(tmp_path / "data", os.O_RDWR | os.O_CREAT)
+    try:
+        os.pwrite(opened, b"x", 0)
+        os.fsync(opened)
+        read_layout(opened, "data")
+        yield opened
+    except Unavailable as error:
+        pytest.skip(error.message)
+    finally:
+        os.close(opened)
+
+
+def write(handle: int, block: int) -> None:
+    os.pwrite(handle, bytes(BLOCK), block * BLOCK)
+    os.fsync(handle)
+
+
+def test_more_extents_than_fit_one_call_are_all_read(handle: int) -> None:
+    for block in range(0, 1200, 2):
+        os.pwrite(handle, bytes(BLOCK), block * BLOCK)
+    os.fsync(handle)
+    found = read_layout(handle, "data")
+    assert found.size_bytes == 1199 * BLOCK
+    assert {extent.offset_bytes // BLOCK for extent in found.extents} == set(range(0, 1200, 2))
+    assert {extent.length_bytes for extent in found.extents} == {BLOCK}
+
+
+def test_an_empty_file_has_no_extents(handle: int) -> None:
+    os.ftruncate(handle, 0)
+    assert read_layout(handle, "data").extents == ()
+
+
+def test_space_that_was_never_written_is_not_used(handle: int) -> None:
+    os.posix_fallocate(handle, 0, 1 << 20)
+    os.fsync(handle)
+    last = read_layout(handle, "data").extents[-1]
+    assert last.flags & ExtentFlag.UNWRITTEN
+    assert last.obstacle == "allocated but never written"
+
+
+def test_a_change_between_the_readings_is_read_again(handle: int) -> None:
+    blocks = iter([100])
+
+    def change() -> None:
+        for block in blocks:
+            write(handle, block)
+
+    found = read_layout(handle, "data", change)
+    assert [extent.offset_bytes for extent in found.extents] == [0, 100 * BLOCK]
+
+
+def test_a_file_that_changes_at_each_try_is_an_error(handle: int) -> None:
+    blocks = iter(range(100, 1000, 2))
+    with pytest.raises(Unavailable, match="the layout of data changes while it is read"):
+        read_layout(handle, "data", lambda: write(handle, next(blocks)))
+
+
+def test_a_write_that_moves_nothing_is_only_reported(handle: int) -> None:
+    now = os.fstat(handle).st_mtime_ns
+    found = read_layout(handle, "data", lambda: os.utime(handle, ns=(now, now + 1)))
+    assert found.written
+    assert not read_layout(handle, "data").written
+
+
+@pytest.mark.parametrize("flag", OBSTACLES)
+def test_every_flag_that_forbids_use_is_an_obstacle(flag: ExtentFlag) -> None:
+    assert Extent(0, 0, BLOCK, flag | ExtentFlag.SHARED).obstacle
+
+
+def test_an_unknown_flag_is_an_obstacle() -> None:
+    assert Extent(0, 0, BLOCK, 0x40000).obstacle.endswith("(flags 0x40000)")
+
+
+@pytest.mark.parametrize("flag", [0, ExtentFlag.SHARED, ExtentFlag.MERGED, ExtentFlag.LAST])
+def test_shared_and_merged_extents_may_be_used(flag: int) -> None:
+    assert Extent(0, 0, BLOCK, flag).obstacle == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.EOPNOTSUPP, "the file system of data does not tell where files lie"),
+        (errno.EIO, "the extents of data cannot be read: Input/output error"),
+    ],
+)
+def test_a_refusal_of_the_kernel_is_one_line(
+    handle: int, number: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "ioctl", fail)
+    with pytest.raises(Unavailable, match=message):
+        read_layout(handle, "data")
+
+
+def test_a_file_of_too_many_extents_is_refused(
+    handle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fiemap, "EXTENTS_MAX", 1)
+    write(handle, 100)
+    with pytest.raises(Unavailable, match="data has more than 1 extents"):
+        read_layout(handle, "data")
+
+
+def test_an_ordinary_file_is_not_in_a_realtime_section(handle: int) -> None:
+    assert not fiemap.is_realtime(handle)
