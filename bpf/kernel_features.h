@@ -21,7 +21,7 @@ struct features {
 	bool queue_first;
 	/* bcache is loaded, but the kernel has no BTF of it. */
 	bool bcache_raw;
-	/* A bio does not tell the partition that it was sent to. */
+	/* A bio does not tell the partition that it was sent to, nor md raid0 that it passed. */
 	bool whole_disks;
 };
 

@@ -46,6 +46,21 @@ bool block_has_nvme_paths(uint32_t dev)
 	return !strcmp(basename(target), "nvme-subsystem");
 }
 
+bool block_is_md_raid0(uint32_t dev)
+{
+	char path[PATH_BYTES], level[16] = "";
+	FILE *f;
+
+	block_path(path, dev, "md/level", "");
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%15s", level) != 1)
+		level[0] = '\0';
+	fclose(f);
+	return !strcmp(level, "raid0") || !strcmp(level, "linear");
+}
+
 bool block_has_requests(uint32_t dev)
 {
 	char path[PATH_BYTES];

@@ -18,6 +18,9 @@ bool block_is_partition(uint32_t dev);
  */
 bool block_has_nvme_paths(uint32_t dev);
 
+/* md raid0 and linear: old kernels send the bio itself on, so that it ends at another device. */
+bool block_is_md_raid0(uint32_t dev);
+
 /* Only blk-mq devices (and partitions of them) turn bios into requests. */
 bool block_has_requests(uint32_t dev);
 

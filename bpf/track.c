@@ -215,8 +215,11 @@ static const char *check_command(struct probe *p, const struct command *cmd)
 		       "with "
 		       "nvme_core.multipath=N";
 	if (p->features.whole_disks && any_device(cmd, block_is_partition))
-		return "this kernel does not tell partitions apart: only caches on whole disks can "
-		       "be tracked";
+		return "this kernel does not tell partitions apart: put the cache on whole disks, "
+		       "or boot a newer kernel";
+	if (p->features.whole_disks && any_device(cmd, block_is_md_raid0))
+		return "this kernel does not tell when a request to md raid0 ends: put the cache "
+		       "on another device, or boot a newer kernel";
 	if (kind_is_dm(cmd->kind) && block_has_requests(cmd->volume))
 		return "this is not a volume of dm-cache or dm-writecache";
 	return NULL;

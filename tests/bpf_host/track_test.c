@@ -16,6 +16,7 @@
 #define C (8U << 20 | 32)
 #define MD (9U << 20)
 #define NVME (259U << 20)
+#define RAID0 (9U << 20 | 1)
 #define CPUS 2
 
 static struct eb_shared shared;
@@ -46,6 +47,11 @@ bool block_is_partition(uint32_t dev)
 bool block_has_nvme_paths(uint32_t dev)
 {
 	return dev == NVME;
+}
+
+bool block_is_md_raid0(uint32_t dev)
+{
+	return dev == RAID0;
 }
 
 bool block_has_requests(uint32_t dev)
@@ -241,7 +247,24 @@ static void a_partition_is_refused_where_the_kernel_does_not_tell_it(void)
 	cmd.caches = 1;
 	strcpy(cmd.name, "bcache");
 	p.features.whole_disks = true;
-	CHECK(strstr(track(&p, &cmd), "only caches on whole disks"));
+	CHECK(strstr(track(&p, &cmd), "put the cache on whole disks"));
+	CHECK(nothing_is_left());
+	p.features.whole_disks = false;
+	CHECK(!track(&p, &cmd));
+}
+
+static void md_raid0_is_refused_where_its_bios_end_elsewhere(void)
+{
+	struct command cmd = {
+		.kind = KIND_BCACHE,
+		.volume = 252U << 20,
+		.backing = RAID0,
+		.name = "bcache",
+	};
+
+	begin();
+	p.features.whole_disks = true;
+	CHECK(strstr(track(&p, &cmd), "md raid0"));
 	CHECK(nothing_is_left());
 	p.features.whole_disks = false;
 	CHECK(!track(&p, &cmd));
@@ -304,6 +327,7 @@ int main(void)
 	RUN(programs_are_attached_only_while_a_volume_needs_them);
 	RUN(a_volume_that_does_not_fit_leaves_nothing);
 	RUN(a_partition_is_refused_where_the_kernel_does_not_tell_it);
+	RUN(md_raid0_is_refused_where_its_bios_end_elsewhere);
 	RUN(a_device_with_nvme_paths_is_refused_in_any_role);
 	RUN(a_volume_too_many_leaves_no_program_attached);
 	RUN(a_volume_without_addresses_is_followed_and_says_so);

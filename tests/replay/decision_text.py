@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ebbgate.model.decision import Decision, Gate, GateKind
-from ebbgate.model.records import Bye, Hello, ProbeWarning, QueueSample, Tracked, Untracked
+from ebbgate.model.records import (
+    Bye,
+    Hello,
+    ProbeWarning,
+    QueueSample,
+    Tracked,
+    TrackRefused,
+    Untracked,
+)
 from ebbgate.policy.defaults import default_policy
 from ebbgate.probes.recording import (
     Damaged,
@@ -125,7 +133,7 @@ def _note(event: Recorded) -> str:
             return f"probe {event.probe}: {'; '.join(missing) or 'all signals'}"
         case Tracked():
             return f"{event.volume} is followed"
-        case Untracked():
+        case Untracked() | TrackRefused():
             return f"{event.volume} is left: {event.why}"
         case ProbeWarning():
             return f"probe: {event.what}: {event.text} ({event.count} so far)"

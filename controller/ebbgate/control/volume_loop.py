@@ -24,7 +24,7 @@ from ebbgate.log_messages.volumes import DECISION, TABLE_RELOADED, VOLUME_POLICY
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
-from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked
+from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked, TrackRefused
 from ebbgate.model.volume import DiskUsers, Mode, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
@@ -101,7 +101,7 @@ class VolumeLoop:
             self._send_probe_settings(outcome)
         elif isinstance(record, Edge):
             self._on_edge(record)
-        elif isinstance(record, Tick | Tracked):
+        elif isinstance(record, Tick | Tracked | TrackRefused):
             self.signals.on_record(record)
 
     def _on_edge(self, edge: Edge) -> None:

@@ -11,7 +11,7 @@ from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
 from ebbgate.model.power import NOT_ASKED, DiskPower
-from ebbgate.model.records import Tick, Tracked
+from ebbgate.model.records import Tick, Tracked, TrackRefused
 from ebbgate.model.status import CacheWrites
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import kernel_sleep
@@ -38,9 +38,9 @@ class VolumeSignals:
     _kernel_sleep: KernelSleep | None = None
     _dirty_since_ns: int | None = None
 
-    def on_record(self, record: Tick | Tracked) -> None:
+    def on_record(self, record: Tick | Tracked | TrackRefused) -> None:
         """Take a record of the probe."""
-        if isinstance(record, Tracked):
+        if isinstance(record, Tracked | TrackRefused):
             self._frames = on_tracked(self._frames, record)
             return
         self._frames = on_tick(self._frames, record)

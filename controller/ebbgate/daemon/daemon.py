@@ -26,10 +26,11 @@ from ebbgate.errors import ActuationError
 from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.log_messages.service import DAEMON_READY, DAEMON_STOPPED, PROBE_WARNING
-from ebbgate.model.records import Edge, ProbeWarning, Record, Untracked
+from ebbgate.model.records import Edge, ProbeWarning, Record, TrackRefused, Untracked
 from ebbgate.model.status import DAEMON, DaemonStatus
 from ebbgate.model.volume import Mode
 from ebbgate.probes.ebpf import EbpfProbe, track_command
+from ebbgate.probes.protocol import NOT_TRACKED
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.queries_intents import last_number
 from ebbgate.store.recorder import Recorder
@@ -121,10 +122,7 @@ class Daemon:
     def on_record(self, record: Record) -> None:
         """Take a record from the probe."""
         if isinstance(record, ProbeWarning):
-            # A random load pushes streams out of the table all the time: status shows it.
-            level = logging.DEBUG if record.what == "streams" else logging.WARNING
-            _LOG.log(level, PROBE_WARNING, record.what, record.text, record.count)
-            self.probe.health.complaints[record.what] = record.text
+            self._on_warning(record)
             return
         volume = self.volumes.get(getattr(record, "volume", ""))
         if volume is None:
@@ -132,9 +130,21 @@ class Daemon:
         if isinstance(record, Untracked) and record.why == "vanished":
             self.volume_set.rediscover()
             return
+        if isinstance(record, TrackRefused):
+            text = f"{volume.volume.title}: {record.why}"
+            self._on_warning(ProbeWarning(record.at_ns, "refused", 1, text))
         volume.on_record(record)
         if isinstance(record, Edge):
             self._set_priority()
+
+    def _on_warning(self, record: ProbeWarning) -> None:
+        if record.what == NOT_TRACKED:
+            # The reason came before.
+            return
+        # A random load pushes streams out of the table all the time: status shows it.
+        level = logging.DEBUG if record.what == "streams" else logging.WARNING
+        _LOG.log(level, PROBE_WARNING, record.what, record.text, record.count)
+        self.probe.health.complaints[record.what] = record.text
 
     def _set_priority(self) -> None:
         self.priority.set(urgent=self.volume_set.urgent)

@@ -11,6 +11,7 @@ EBB-105  hard disks that could hold write-back back by themselves: bfq and a sho
 EBB-106  a hard disk whose queue somebody has left short
 EBB-107  the volatile write cache of a hard disk is on
 EBB-108  a policy with a short queue, on a disk that others use, too
+EBB-109  a volume whose requests the probe cannot measure
 EBB-201  no cache attached
 EBB-202  a cache mode without dirty data
 EBB-203  the state `inconsistent`
@@ -59,6 +60,7 @@ from ebbgate.doctor.advice_folklore import (
 from ebbgate.doctor.evidence import Evidence
 from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight, write_command
 from ebbgate.model.volume import Kind
+from ebbgate.signals.frame import NO_RECORD
 
 # Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).
 IN_USE_MAX: Final = 0.95
@@ -87,6 +89,17 @@ def without_repeats(found: Iterable[tuple[Advice, ...]]) -> list[tuple[Advice, .
         kept.append(tuple(each for each in advice if (each.id, each.about) not in seen))
         seen |= {(each.id, each.about) for each in advice}
     return kept
+
+
+def _not_measured(facts: Facts) -> Iterator[Advice]:
+    title, why = facts.volume.title, facts.status.missing.get("foreground", NO_RECORD)
+    if why != NO_RECORD:
+        yield Advice(
+            "EBB-109",
+            Weight.FAULT,
+            title,
+            f"The requests to {title} cannot be measured, so ebbgate does not tune it: {why}.",
+        )
 
 
 def _no_cache(facts: Facts) -> Iterator[Advice]:
@@ -191,6 +204,7 @@ RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     shallow,
     write_cache,
     shared_disk,
+    _not_measured,
     _no_cache,
     _cache_mode,
     _inconsistent,

@@ -141,6 +141,15 @@ class Tracked:
 
 
 @dataclass(frozen=True, slots=True)
+class TrackRefused:
+    """The probe cannot follow this volume; `why` says what to do."""
+
+    volume: str
+    at_ns: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Untracked:
     """The probe no longer follows this volume; `why` is `requested` or `vanished`."""
 
@@ -167,4 +176,4 @@ class Bye:
     why: str
 
 
-Record = Hello | Tick | Edge | QueueSample | Tracked | Untracked | ProbeWarning | Bye
+Record = Hello | Tick | Edge | QueueSample | Tracked | TrackRefused | Untracked | ProbeWarning | Bye

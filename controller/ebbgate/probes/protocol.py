@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ebbgate.errors import Unavailable
 from ebbgate.model.records import (
@@ -27,11 +27,14 @@ from ebbgate.model.records import (
     Tick,
     TimedFlow,
     Tracked,
+    TrackRefused,
     Untracked,
 )
 
 Json = dict[str, Any]
 _NOTHING: Json = {}
+NOT_TRACKED: Final = "not_tracked"
+"""A command for a volume whose `track` was refused, or that has just vanished."""
 
 
 class BadRecord(ValueError):
@@ -126,6 +129,16 @@ def _queue(raw: Json) -> QueueSample:
     )
 
 
+def _error(raw: Json) -> Record:
+    """Return a refused `track` with its volume, any other refused command as a warning."""
+    text, command = raw["text"], raw.get("cmd", "")
+    words = command.split()
+    if words[:1] == ["track"] and len(words) > 1:
+        return TrackRefused(words[1], raw["ns"], text)
+    what = NOT_TRACKED if text == "not tracked" else "refused"
+    return ProbeWarning(raw["ns"], what, 1, f"{text}: {command}")
+
+
 def _missing(signal: str) -> str:
     """Return why a signal is missing; empty if it is not. `ok, but ...` is good enough."""
     return "" if signal.startswith("ok") else signal.removeprefix("missing: ")
@@ -139,8 +152,6 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
     "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "requested")),
     "warn": lambda raw: ProbeWarning(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),
-    "error": lambda raw: ProbeWarning(
-        raw["ns"], "refused", 1, f"{raw['text']}: {raw.get('cmd', '')}"
-    ),
+    "error": _error,
     "bye": lambda raw: Bye(raw["ns"], raw["why"]),
 }

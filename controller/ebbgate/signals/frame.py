@@ -9,7 +9,7 @@ from typing import Final, TypedDict
 
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Disturbance, Frame, PathLatency, Rates, Regime
-from ebbgate.model.records import Direction, Histogram, Tick, Tracked
+from ebbgate.model.records import Direction, Histogram, Tick, Tracked, TrackRefused
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import disturbance
 from ebbgate.signals.disturbance import DisturbanceState
@@ -22,21 +22,18 @@ WINDOW_NS = NS_PER_S
 RUN_HALF_LIFE_NS = 120 * NS_PER_S
 """Half-life of run lengths, so that a changed load is learned in minutes."""
 GAP_HALF_LIFE_NS = 30 * NS_PER_S
-"""Half-life of gaps. A wait learned from two minutes was worse on block traces and synthetic loads
-that change, and no better on steady ones.
-"""
+"""Half-life of gaps. With two minutes waits were worse on loads that change, and no better else."""
 GAPS_KEPT_MIN = 4.0
 """Lasting gaps fade only down to this count, so that rare gaps are known, too."""
 LASTING_BUCKET = 15
 """Gaps from 32 ms are lasting; shorter ones are pauses within a burst."""
 PROBE_STALE_NS = 3 * NS_PER_S
 """The signals of an older probe record are unknown."""
+NO_RECORD: Final = "no record from the probe yet"
 STREAM_RUN_BYTES = 512 * KIB
 """A run this long is a stream in the regime for people."""
-
 BURST_IOPS = 20
 """Fewer requests per second are a light load."""
-
 CUTOFF_ASYNC_RATIO: Final = 0.40
 CUTOFF_SYNC_RATIO: Final = 0.70
 SYNC_SHARE_MIN: Final = 0.9
@@ -87,6 +84,7 @@ class FrameState:
 
     - `before`: the counts of earlier probes; None without one.
     - `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
+    - `refused`: why the probe does not follow the volume, or empty.
     """
 
     ticks: tuple[Tick, ...] = ()
@@ -94,6 +92,7 @@ class FrameState:
     run_bytes: Runs = field(default_factory=dict)
     before: Counts | None = None
     destage_missing: str = ""
+    refused: str = ""
     disturbance: DisturbanceState = field(default_factory=DisturbanceState)
 
 
@@ -108,12 +107,14 @@ def totals(state: FrameState) -> Counts | None:
 def reset_counters(state: FrameState) -> FrameState:
     """Prepare for a new probe that counts from zero; what was learned of the volume stays."""
     felt = disturbance.restarted(state.disturbance)
-    return replace(state, ticks=(), before=totals(state), disturbance=felt)
+    return replace(state, ticks=(), before=totals(state), disturbance=felt, refused="")
 
 
-def on_tracked(state: FrameState, record: Tracked) -> FrameState:
-    """Handle the record with which the probe begins to follow the volume."""
-    return replace(state, destage_missing=record.destage_missing)
+def on_tracked(state: FrameState, record: Tracked | TrackRefused) -> FrameState:
+    """Handle the record with which the probe begins to follow the volume, or refuses to."""
+    if isinstance(record, TrackRefused):
+        return replace(state, refused=record.why)
+    return replace(state, destage_missing=record.destage_missing, refused="")
 
 
 def on_tick(state: FrameState, tick: Tick) -> FrameState:
@@ -165,7 +166,7 @@ def build(
         missing["destage"] = state.destage_missing
     age_ns = now_ns - state.ticks[-1].at_ns if state.ticks else 0
     if not state.ticks:
-        missing["foreground"] = "no record from the probe yet"
+        missing["foreground"] = state.refused or NO_RECORD
     elif age_ns > PROBE_STALE_NS:
         missing["foreground"] = f"the probe's last record is {age_ns // NS_PER_S} s old"
     else:

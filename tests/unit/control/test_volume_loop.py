@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ebbgate.model.decision import GateKind
-from ebbgate.model.records import Tracked
+from ebbgate.model.records import Tracked, TrackRefused
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.engine import Phase
@@ -82,6 +82,19 @@ def test_without_destage_signals_nothing_is_driven_and_the_reason_is_reported(
     enforced.loop.on_record(Tracked("bcache0", 2))
     enforced.gap_and_back()
     assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_volume_that_the_probe_refuses_is_not_driven_and_says_why(enforced: LoopHarness) -> None:
+    why = "requests of an NVMe device with several paths cannot be followed: boot with ..."
+    enforced.loop.probe_restarted()
+    enforced.loop.on_record(TrackRefused("bcache0", 1, why))
+    enforced.tick(probe=False)
+    until(lambda: enforced.knobs() == enforced.before)
+    assert enforced.kept.document["missing"]["foreground"] == why
+    assert why in enforced.kept.document["now"]
+    enforced.loop.on_record(Tracked("bcache0", 2))
+    enforced.tick()
+    assert "foreground" not in enforced.kept.document["missing"]
 
 
 def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopHarness) -> None:

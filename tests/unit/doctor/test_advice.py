@@ -17,6 +17,7 @@ from ebbgate.knobs.settable import checked_value
 from ebbgate.model.records import Direction
 from ebbgate.model.status import PathStatus, VolumeStatus
 from ebbgate.model.volume import VolumeState
+from ebbgate.signals.frame import NO_RECORD
 from tests.builders import device, volume
 
 SOUND = VolumeState(
@@ -57,6 +58,7 @@ def test_a_sound_machine_needs_no_advice() -> None:
         ("EBB-102", {"disks": disk(rotational=False), "kinds": {"vda": DiskKind.VIRTUAL}}),
         ("EBB-103", {"disks": disk(queue_depth=128)}),
         ("EBB-104", {"disks": (device("sda"), device("sdb"))}),
+        ("EBB-109", {"status": VolumeStatus(missing={"foreground": "boot with another setting"})}),
         ("EBB-201", {"volume": volume(set_uuid="")}),
         ("EBB-202", {"state": state(cache_mode="writethrough")}),
         ("EBB-203", {"state": state(state="inconsistent")}),
@@ -83,6 +85,10 @@ def test_each_reason_has_its_number(number: str, parts: dict[str, Any]) -> None:
     of_the_set = number in ("EBB-204", "EBB-205")
     assert found.about in found.command or not found.command or of_the_set
     check_form(found)
+
+
+def test_a_volume_that_is_measured_soon_is_no_problem() -> None:
+    assert advise(facts(status=VolumeStatus(missing={"foreground": NO_RECORD}))) == ()
 
 
 def check_form(found: Advice) -> None:

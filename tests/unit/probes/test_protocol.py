@@ -25,9 +25,10 @@ from ebbgate.model.records import (
     Tick,
     TimedFlow,
     Tracked,
+    TrackRefused,
     Untracked,
 )
-from ebbgate.probes.protocol import BadRecord, parse_line
+from ebbgate.probes.protocol import NOT_TRACKED, BadRecord, parse_line
 from tests.builders import probe_tick
 
 HELLO = {
@@ -65,6 +66,14 @@ QUEUE = {
         (
             {"t": "error", "ns": 4, "text": "unknown command", "cmd": "jump"},
             ProbeWarning(4, "refused", 1, "unknown command: jump"),
+        ),
+        (
+            {"t": "error", "ns": 4, "text": "no such volume device", "cmd": "track v kind=disk"},
+            TrackRefused("v", 4, "no such volume device"),
+        ),
+        (
+            {"t": "error", "ns": 4, "text": "not tracked", "cmd": "wait v 300000000"},
+            ProbeWarning(4, NOT_TRACKED, 1, "not tracked: wait v 300000000"),
         ),
         (
             {"t": "warn", "ns": 5, "what": "ring_lost", "n": 9, "text": "9 edges lost"},
