@@ -29,6 +29,9 @@ from ebbgate.text import clean_lines
 def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     """Check each policy FILE; print a summary, or all errors by line.
 
+    A valid key without effect is named in a note, which is no error: it may be for another kind of
+    cache than the policy, or have lost its effect in this version.
+
     Policies that FILE includes or uses are checked too; they may be shipped ones or other files in
     its folder. Changes nothing and needs no daemon.
 
@@ -40,11 +43,13 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
       valid, exit_code
       policies[]: file, name, why, volumes, kinds, strategies, rules, schedule
       problems[]: file, line, column, key, message, next_step, text
+      notes[]: the same, of keys without effect
     """
     parsed, unread = _parsed(files)
     documents = [each.document for each in parsed if each.document is not None]
     linked = link(documents, reader.shipped(), neighbours(files))
     problems = (*(problem for each in parsed for problem in each.problems), *linked.problems)
+    notes = [note for each in parsed for note in each.notes]
     good = [_document(each) for each in linked.documents]
     error = next(iter(unread.values()), None) or _error(problems, len(files))
     if context.json:
@@ -55,11 +60,13 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
                 "exit_code": 0 if error is None else error.exit_code,
                 "policies": good,
                 "problems": [*map(_problem, problems), *unreadable],
+                "notes": [*map(_problem, notes)],
             }
         )
-    elif good or problems:
+    elif good or problems or notes:
         # Not wrapped: editors expect `FILE:LINE:COLUMN:` at the start of a line.
-        click.echo(clean_lines("\n".join([*map(_line, good), *map(str, problems)])))
+        lines = [*map(_line, good), *map(str, (*problems, *notes))]
+        click.echo(clean_lines("\n".join(lines)))
     if error is not None:
         raise error
 

@@ -92,6 +92,14 @@ POLICY_ERROR: Final = LogMessage(
     "File, line and column of an error. The file does not replace a valid policy.",
     "Correct the file; `ebbgate check-policy FILE` lists all errors.",
 )
+POLICY_NOTE: Final = LogMessage(
+    "50240ddaedca48bdbac6f180dd522dd9",
+    "A key of a policy has no effect",
+    "%s",
+    "The key is valid, but has no effect on the volumes that the policy is for: it is for another "
+    "kind of cache, or has lost its effect in this version. The rest of the file applies.",
+    "Remove the key; `ebbgate check-policy FILE` lists all such keys.",
+)
 POLICIES_REFUSED: Final = LogMessage(
     "729aede7c4a74cc6866ccc1dd3914e4f",
     "The policies have errors",

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ebbgate.errors import EbbgateError
-from ebbgate.log_messages.service import POLICIES_LOADED, POLICIES_REFUSED, POLICY_ERROR
+from ebbgate.log_messages.service import (
+    POLICIES_LOADED,
+    POLICIES_REFUSED,
+    POLICY_ERROR,
+    POLICY_NOTE,
+)
 from ebbgate.model.status import PolicyFilesStatus
 from ebbgate.model.volume import Volume
 from ebbgate.policy.defaults import Policy
@@ -37,11 +42,15 @@ def local_time() -> LocalTime:
 
 @dataclass(frozen=True, slots=True)
 class FolderContent:
-    """What was read from a folder: documents, or problems if any of them has an error."""
+    """What was read from a folder: documents, or problems if any of them has an error.
+
+    `notes`: keys of the documents that have no effect.
+    """
 
     fingerprint: Fingerprint | None
     documents: tuple[PolicyDocument, ...]
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 class ActivePolicies:
@@ -86,7 +95,8 @@ class ActivePolicies:
         linked = link(documents, self._shipped)
         problems = [problem for each in parsed for problem in each.problems]
         problems += linked.problems
-        return FolderContent(fingerprint, linked.documents, _first(problems))
+        notes = tuple(str(note) for each in parsed for note in each.notes)
+        return FolderContent(fingerprint, linked.documents, _first(problems), notes)
 
     def take(self, content: FolderContent | None) -> None:
         """Use what was read, or keep the last valid policies if it has errors."""
@@ -98,7 +108,7 @@ class ActivePolicies:
             return
         self._loaded = True
         if content.documents != self._documents or self.problems:
-            self._announce(content.documents)
+            self._announce(content)
         self._documents, self.problems = content.documents, ()
 
     def policy_of(self, volume: Volume) -> Policy:
@@ -141,10 +151,12 @@ class ActivePolicies:
         _LOG.error(POLICIES_REFUSED, self._folder, effect)
         self.problems = problems
 
-    def _announce(self, documents: tuple[PolicyDocument, ...]) -> None:
+    def _announce(self, content: FolderContent) -> None:
         self.generation += 1
-        names = ", ".join(document.name for document in documents)
+        names = ", ".join(document.name for document in content.documents)
         _LOG.info(POLICIES_LOADED, names or "no files; adaptive for every volume")
+        for note in content.notes:
+            _LOG.warning(POLICY_NOTE, note)
 
 
 def _first(problems: Sequence[Diagnostic]) -> tuple[str, ...]:

@@ -52,6 +52,40 @@ def test_included_and_used_policies_are_checked(cli: Cli, tmp_path: Path) -> Non
     assert cli("check-policy", own).code == 0
 
 
+@pytest.mark.parametrize(
+    ("match", "text", "said"),
+    [
+        ("", "queue_target: 28ms", "has no effect on bcache since version 0.2; remove it"),
+        ("{kind: dm-cache}", "queue_target: 28ms", ""),
+        ("", "drain_share: 90%", ""),
+        (
+            "{kind: bcache}",
+            "drain_share: 90%",
+            "has no effect here: it is for dm-cache, the policy for bcache; remove it",
+        ),
+    ],
+)
+def test_a_key_without_effect_is_named_in_a_note(
+    cli: Cli, tmp_path: Path, match: str, text: str, said: str
+) -> None:
+    head = "version: 1\nname: own\n" + (f"match: {match}\n" if match else "")
+    own = keep(tmp_path, "p.yaml", f"{head}strategies:\n  - idle_destage: {{{text}}}\n")
+    result = cli("check-policy", own)
+    assert (result.code, result.err) == (0, "")
+    line = head.count("\n") + 2
+    key = f"strategies.idle_destage.{text.partition(':')[0]}"
+    notes = [f"{own}:{line}:20: {key}: {said}"] if said else []
+    assert result.out.splitlines()[1:] == notes
+
+
+def test_json_has_the_keys_without_effect_in_notes(cli: Cli, tmp_path: Path) -> None:
+    text = "version: 1\nname: own\nmatch: {kind: dm-cache}\nlimits: {destage_rate: {max: 1MiB/s}}\n"
+    found = cli("check-policy", "--json", keep(tmp_path, "p.yaml", text)).document
+    assert (found["valid"], found["problems"]) == (True, [])
+    (note,) = found["notes"]
+    assert (note["key"], note["line"], note["next_step"]) == ("limits.destage_rate", 4, "remove it")
+
+
 def test_errors_in_other_files_are_ignored(cli: Cli, tmp_path: Path) -> None:
     own = keep(tmp_path, "p.yaml", "version: 1\nname: own\n")
     keep(tmp_path, "q.yaml", "version: [")
@@ -88,7 +122,7 @@ def test_json_always_has_the_documented_keys(cli: Cli, tmp_path: Path) -> None:
     for files in ((good,), (bad,), (good, bad, str(tmp_path / "none.yaml"))):
         result = cli("check-policy", "--json", *files)
         document = result.document
-        assert set(document) == {"valid", "exit_code", "policies", "problems"}
+        assert set(document) == {"valid", "exit_code", "policies", "problems", "notes"}
         assert (document["exit_code"], document["valid"]) == (result.code, result.code == 0)
         assert all(set(each) == POLICY for each in document["policies"])
         assert all(set(each) == PROBLEM for each in document["problems"])

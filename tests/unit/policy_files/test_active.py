@@ -106,6 +106,20 @@ def test_a_fixed_policy_is_announced(folder: Path, caplog: pytest.LogCaptureFixt
     assert caplog.records[-1].message == "policies: mine"
 
 
+def test_a_key_without_effect_is_logged_when_the_policies_are_loaded(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(folder, "mine", "strategies: [idle_destage: {queue_target: 20ms}]\n")
+    book = ActivePolicies(folder)
+    book.look(again=True)
+    said = [each.message for each in caplog.records if "no effect" in each.message]
+    (note,) = said
+    assert note.startswith(f"{path}:4:")
+    assert note.endswith(
+        "idle_destage.queue_target: has no effect on bcache since version 0.2; remove it"
+    )
+
+
 def test_without_any_valid_policy_nothing_is_tuned(folder: Path) -> None:
     path = write(folder, "mine", "nonsense: 1\n")
     book = ActivePolicies(folder)

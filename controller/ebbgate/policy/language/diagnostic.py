@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +21,8 @@ RENAMED: Final = {
     "quiet": "idle_for",
 }
 """Keys and signals that version 0.1 had under other names."""
+NARROWED: Final = {"queue_target": ("bcache", "0.2")}
+"""Keys that have lost their effect on a kind of cache, and in which version."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,13 +52,26 @@ class Diagnostic:
         return f"{where}{key}{self.what}{expected}{nearest}"
 
 
+@dataclass(frozen=True, slots=True)
+class KindOnly:
+    """A key that has an effect on one kind of cache only."""
+
+    position: Position
+    key: str
+    kind: str
+
+
 @dataclass(slots=True)
 class Diagnostics:
-    """Collects the problems of one file. `count`: how many were found in all."""
+    """Collects the problems of one file. `count`: how many were found in all.
+
+    `kind_only`: the keys of the file that have an effect on one kind of cache only.
+    """
 
     file: str
     problems: list[Diagnostic] = field(default_factory=list)
     count: int = 0
+    kind_only: list[KindOnly] = field(default_factory=list)
 
     def add(
         self, position: Position, key: str, what: str, expected: str = "", nearest: str = ""
@@ -65,6 +80,25 @@ class Diagnostics:
         self.count += 1
         if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(Diagnostic(self.file, position, key, what, expected, nearest))
+
+
+def without_effect(
+    diagnostics: Diagnostics, matched: Iterable[str], every: Iterable[str]
+) -> Iterator[Diagnostic]:
+    """Yield a note on each key that has no effect on the kinds that the policy is for.
+
+    `matched`: the kinds that it names; without any it is for `every` kind.
+    """
+    kinds = tuple(matched) or tuple(every)
+    for each in diagnostics.kind_only:
+        lost_on, since = NARROWED.get(each.key.rpartition(".")[2], ("", ""))
+        if each.kind not in kinds:
+            what = f"has no effect here: it is for {each.kind}, the policy for {', '.join(kinds)}"
+        elif lost_on in kinds:
+            what = f"has no effect on {lost_on} since version {since}"
+        else:
+            continue
+        yield Diagnostic(diagnostics.file, each.position, each.key, what, "remove it")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

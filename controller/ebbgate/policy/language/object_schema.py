@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from ebbgate.policy.language.diagnostic import Diagnostics, known_words, nearest, new_name
+from ebbgate.policy.language.diagnostic import Diagnostics, KindOnly, known_words, nearest, new_name
 from ebbgate.policy.language.value_schemas import Schema, ValueSchema, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
 
@@ -60,7 +60,10 @@ class ObjectSchema(Generic[Values]):
             if field is None:
                 self._unknown(name, key, diagnostics)
             else:
-                found[name.text] = field.value.read(value, under(key, name.text), diagnostics)
+                full = under(key, name.text)
+                found[name.text] = field.value.read(value, full, diagnostics)
+                if field.of:
+                    diagnostics.kind_only.append(KindOnly(name.position, full, field.of))
         self._missing(node, key, diagnostics)
         # The fields have read every value, so this is the only place that has to promise its type.
         values = cast(Values, found)

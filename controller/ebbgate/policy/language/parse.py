@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 from ebbgate import __version__
 from ebbgate.model.volume import Kind
-from ebbgate.policy.language.diagnostic import Diagnostic, Diagnostics, Position
+from ebbgate.policy.language.diagnostic import (
+    Diagnostic,
+    Diagnostics,
+    Position,
+    without_effect,
+)
 from ebbgate.policy.language.document import DAYS, Entry, Match, PolicyDocument, RuleText
 from ebbgate.policy.language.grammar import (
     POLICY,
@@ -23,10 +28,11 @@ from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, read_node
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Either a document or problems, never both."""
+    """Either a document or problems, never both. `notes`: keys of the document without effect."""
 
     document: PolicyDocument | None
     problems: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def parse(source: str | bytes, file: str) -> Parsed:
@@ -37,7 +43,9 @@ def parse(source: str | bytes, file: str) -> Parsed:
     values = None if node is None or newer else POLICY.read(node, "", diagnostics)
     if diagnostics.problems or node is None or values is None:
         return Parsed(None, tuple(sorted(diagnostics.problems, key=lambda each: each.position)))
-    return Parsed(_document(values, file, _position_of(node, "name")))
+    document = _document(values, file, _position_of(node, "name"))
+    notes = without_effect(diagnostics, document.match.kinds, Kind)
+    return Parsed(document, notes=tuple(notes))
 
 
 def _is_newer(node: Node, diagnostics: Diagnostics) -> bool:
