@@ -268,7 +268,7 @@ def level_of(stack: BcacheStack | DmCacheStack) -> tuple[str, str]:
 
 
 class Foreground:
-    """Users who read without a break until `bursts`, so that no gap comes before the measured ones:
+    """Users who read without a break until `begin` or `finish`, so that no gap comes before those:
     the cache is filled and the daemon started under their load. Leaving it ends them.
 
     They read the second half of the volume.
@@ -278,15 +278,15 @@ class Foreground:
         self.stack = stack
         self.seed = seed
         self._filling_since_s = 0.0
-        self._go = f"/run/go-{seed}"
-        stack.session.run(["rm", "-f", self._go])
+        self._go, self._count = f"/run/go-{seed}", f"/run/count-{seed}"
+        stack.session.run(["rm", "-f", self._go, self._count])
         sectors = int(stack.session.read(f"/sys/block/{stack.volume}/size"))
         end_mib = sectors * 512 // MIB
         low, high = (end_mib + 1) // 2 * MIB, end_mib * MIB
         self._reader = stack.session.spawn(
             [
                 *(PYTHON, str(GUEST_SCRIPTS / "bursts.py"), stack.device),
-                *(*level_of(stack), "--until", self._go),
+                *(*level_of(stack), "--until", self._go, "--count-from", self._count),
                 *("--low", str(low), "--high", str(high), "--seed", str(seed)),
                 *options,
             ]
@@ -315,9 +315,14 @@ class Foreground:
         awake_s = self._filling_since_s + STOCK_DELAY_S + 2
         time.sleep(max(0.0, awake_s - time.monotonic()))
 
-    def finish(self, timeout_s: float = 120) -> dict[str, Any]:
-        """The bursts and gaps now, as the reader found them."""
+    def begin(self) -> None:
+        """The bursts and gaps now; none counts until `finish`."""
         self.stack.session.put_file(self._go, "")
+
+    def finish(self, timeout_s: float = 120) -> dict[str, Any]:
+        """The bursts and gaps that count now, as the reader found them."""
+        self.stack.session.put_file(self._count, "")
+        self.begin()
         return dict(json.loads(self._reader.wait(timeout_s).check().stdout))
 
 

@@ -90,7 +90,8 @@ def measure(guest: Session, arm: str, screen: Screen) -> Result:
         with Foreground(stack, SEED) as foreground:
             foreground.fill(FILL)
             with driven(stack, arm, screen):
-                screen.phase("users read on: the kernel's thread sleeps for its first 30 s")
+                screen.phase("bursts and gaps; not counted: the kernel's thread sleeps for 30 s")
+                foreground.begin()
                 foreground.outlast_delay()
                 return workload(stack, foreground, screen)
 

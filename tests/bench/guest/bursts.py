@@ -107,8 +107,18 @@ def read_until(handle: int, options: argparse.Namespace) -> None:
         reader.join()
 
 
-def main() -> None:
-    """Run the bursts that the command line describes."""
+def warm_up(handle: int, options: argparse.Namespace) -> None:
+    """Runs bursts that do not count, until a file is there."""
+    rng = random.Random(f"warm-up of {options.seed}")
+    buffer = mmap.mmap(-1, BLOCK_BYTES)
+    while options.count_from is not None and not options.count_from.exists():
+        for _ in range(options.reads):
+            os.preadv(handle, [buffer], rng.randrange(options.low, options.high, BLOCK_BYTES))
+        time.sleep(options.gap_s)
+
+
+def parsed() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("device")
     source = parser.add_mutually_exclusive_group(required=True)
@@ -123,8 +133,14 @@ def main() -> None:
     parser.add_argument("--low", type=int, default=0, help="first byte of the range that is read")
     parser.add_argument("--high", type=int, required=True)
     parser.add_argument("--until", type=Path, help="read without a gap until this file is there")
+    parser.add_argument("--count-from", type=Path, help="bursts count once this file is there")
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the bursts that the command line describes."""
+    options = parsed()
     rng = random.Random(options.seed)
     gap_rng = random.Random(f"gaps of {options.seed}")
     handle = os.open(options.device, os.O_RDONLY | os.O_DIRECT)
@@ -132,6 +148,7 @@ def main() -> None:
     if options.until is not None:
         read_until(handle, options)
     level = DmCache(options.dm) if options.dm else Bcache(options.dirty)
+    warm_up(handle, options)
     bursts, gaps, moved = [], [], []
     for number in range(options.bursts):
         latencies = []
