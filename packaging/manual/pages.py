@@ -85,9 +85,7 @@ def _command_line() -> Page:
     _click_options(page, app, top)
     page.paragraph("`--json` and `--help` also work after the name of each command.")
     page.heading("Commands")
-    for name in app.list_commands(top):
-        command = app.get_command(top, name)
-        assert command is not None
+    for name, command in _commands(app, top):
         context = click.Context(command, info_name=f"ebbgate {name}")
         page.subheading(name)
         page.synopsis(" ".join((f"ebbgate {name}", *command.collect_usage_pieces(context))))
@@ -101,6 +99,17 @@ def _command_line() -> Page:
     for variable, about in _ENVIRONMENT:
         page.item(variable, [about])
     return _end(page)
+
+
+def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Yield each command, and each of a command's own commands behind it."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield name, command
+        if isinstance(command, click.Group):
+            inner = click.Context(command, info_name=f"ebbgate {name}")
+            yield from ((f"{name} {word}", each) for word, each in _commands(command, inner))
 
 
 def _click_options(

@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Restore all original settings, with or without the daemon.",
     ),
     "check-policy": ("ebbgate.cli.check_policy", "Check policy files; list errors by line."),
+    "layout": ("ebbgate.cli.layout", "Show where files lie on cached volumes."),
     "web-token": ("ebbgate.cli.web_token", "Show or renew the token for changes in the browser."),
     "record": ("ebbgate.cli.record", "Record the load of a volume, to replay it later."),
     "replay": ("ebbgate.cli.replay", "Show what ebbgate would have decided on a recording."),

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final
@@ -110,15 +110,13 @@ class _Stamp:
     times_ns: tuple[int, int]
 
 
-def read_layout(handle: int, name: str, between: Callable[[], object] = lambda: None) -> FileLayout:
+def read_layout(handle: int, name: str) -> FileLayout:
     """Return where an open file lies, read twice to notice a change.
 
-    `between`: called between the two readings, for what has to be read at the same time. Raises
-    Unavailable where the file system does not tell, and where the layout changes at each try.
+    Raises Unavailable where the file system does not tell, and where it changes at each try.
     """
     for _ in range(_TRIES):
         first, extents = _stamp(handle), _checked(handle, name)
-        between()
         again, last = _checked(handle, name), _stamp(handle)
         same = (first.size_bytes, first.generation) == (last.size_bytes, last.generation)
         if same and extents is not None and extents == again:

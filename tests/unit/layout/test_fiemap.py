@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,28 +61,50 @@ def test_space_that_was_never_written_is_not_used(handle: int) -> None:
     assert last.obstacle == "allocated but never written"
 
 
-def test_a_change_between_the_readings_is_read_again(handle: int) -> None:
+@pytest.fixture
+def after_reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Calls a function each time that the extents have been read."""
+    real = fcntl.ioctl
+
+    def install(change: Callable[[], object]) -> None:
+        def ioctl(handle: int, request: int, buffer: bytearray) -> int:
+            result: int = real(handle, request, buffer)
+            if len(buffer) > BLOCK:
+                change()
+            return result
+
+        monkeypatch.setattr(fcntl, "ioctl", ioctl)
+
+    return install
+
+
+After = Callable[[Callable[[], object]], None]
+
+
+def test_a_change_between_the_readings_is_read_again(handle: int, after_reading: After) -> None:
     blocks = iter([100])
 
     def change() -> None:
         for block in blocks:
             write(handle, block)
 
-    found = read_layout(handle, "data", change)
+    after_reading(change)
+    found = read_layout(handle, "data")
     assert [extent.offset_bytes for extent in found.extents] == [0, 100 * BLOCK]
 
 
-def test_a_file_that_changes_at_each_try_is_an_error(handle: int) -> None:
+def test_a_file_that_changes_at_each_try_is_an_error(handle: int, after_reading: After) -> None:
     blocks = iter(range(100, 1000, 2))
+    after_reading(lambda: write(handle, next(blocks)))
     with pytest.raises(Unavailable, match="the layout of data changes while it is read"):
-        read_layout(handle, "data", lambda: write(handle, next(blocks)))
+        read_layout(handle, "data")
 
 
-def test_a_write_that_moves_nothing_is_only_reported(handle: int) -> None:
-    now = os.fstat(handle).st_mtime_ns
-    found = read_layout(handle, "data", lambda: os.utime(handle, ns=(now, now + 1)))
-    assert found.written
+def test_a_write_that_moves_nothing_is_only_reported(handle: int, after_reading: After) -> None:
     assert not read_layout(handle, "data").written
+    now = os.fstat(handle).st_mtime_ns
+    after_reading(lambda: os.utime(handle, ns=(now, now + 1)))
+    assert read_layout(handle, "data").written
 
 
 @pytest.mark.parametrize("flag", OBSTACLES)

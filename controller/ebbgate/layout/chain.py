@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads the layers from a file or block device down to cached volumes.
+
+I/O: sysfs, device-mapper, /proc, FIEMAP; reads only.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
+from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
+from ebbgate.layout import dm_table, fiemap
+from ebbgate.layout.mapping import Below, Layer, LayerKind, Segment
+from ebbgate.layout.mounts import Mounts
+from ebbgate.model.volume import Volume
+from ebbgate.probes.dm_status import lvm_name
+from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
+
+_LAYERS_MAX: Final = 256
+_TRIES: Final = 3
+
+
+class ChainReader:
+    """Reads chains of layers on one machine."""
+
+    def __init__(self, sysfs: Sysfs, mounts: Mounts, volumes: Mapping[str, Volume]) -> None:
+        """`volumes`: by kernel name; the layers end there."""
+        self._sysfs = sysfs
+        self._mounts = mounts
+        self._volumes = volumes
+        self._layers: dict[str, Layer] = {}
+        self._unfinished: set[str] = set()
+
+    def read(self, path: Path) -> dict[str, Layer]:
+        """Return the layers by name, the top one first; all are read twice to notice a change.
+
+        Raises EbbgateError with the next step where one cannot be mapped.
+        """
+        for _ in range(_TRIES):
+            found = self._read_once(path)
+            if found == self._read_once(path):
+                return found
+        raise Unavailable(
+            f"the layers below {path} change while they are read",
+            "it is being written, replaced or moved (pvmove, lvconvert): try again later",
+        )
+
+    def _read_once(self, path: Path) -> dict[str, Layer]:
+        self._layers, self._unfinished = {}, set()
+        self._add_path(path)
+        return self._layers
+
+    def _add_path(self, path: Path) -> str:
+        status = _status(path)
+        if stat.S_ISBLK(status.st_mode):
+            return self._add_number(_number(status.st_rdev), str(path))
+        if stat.S_ISDIR(status.st_mode):
+            raise UsageError(f"{path} is a folder", f"name its files: '{path}/**/*'")
+        if not stat.S_ISREG(status.st_mode):
+            raise UsageError(f"{path} is neither a file nor a block device")
+        with _opened(path) as handle:
+            return self._add_file(path, handle, os.fstat(handle))
+
+    def _add_file(self, path: Path, handle: int, status: os.stat_result) -> str:
+        mount = self._mounts.of(handle)
+        if mount.refusal:
+            known = mount.filesystem or "an unknown file system"
+            raise Unavailable(f"{path} is on {known}: its place cannot be used", mount.refusal)
+        if fiemap.is_realtime(handle):
+            raise Unavailable(
+                f"{path} is in the realtime section of XFS, on another device",
+                "warm it by reading the file",
+            )
+
+        def read() -> Layer:
+            layout = fiemap.read_layout(handle, str(path))
+            device = self._add_number(_number(status.st_dev), str(path))
+            return Layer(
+                LayerKind.FILE,
+                str(path),
+                layout.size_bytes,
+                tuple(_extent_segment(extent, device) for extent in layout.extents),
+                mount.filesystem,
+                (status.st_dev, status.st_ino, layout.generation),
+            )
+
+        return self._add(str(path), read)
+
+    def _add(self, name: str, read: Callable[[], Layer]) -> str:
+        """Add a layer once, before those below it, so that they are in order from top to bottom."""
+        if name in self._unfinished:
+            raise Unavailable(f"{name} lies on itself", "see losetup --list")
+        if name not in self._layers:
+            if len(self._layers) >= _LAYERS_MAX:
+                raise Unavailable(f"more than {_LAYERS_MAX} layers above {name}")
+            self._layers[name] = Layer(LayerKind.DISK, name, 0)
+            self._unfinished.add(name)
+            self._layers[name] = read()
+            self._unfinished.remove(name)
+        return name
+
+    def _add_number(self, number: str, what: str) -> str:
+        real = self._sysfs.real(Path("/sys/dev/block") / number)
+        if real is None:
+            raise Unavailable(f"{what} is on no local block device (number {number})")
+        return self._add_device(real.name)
+
+    def _add_device(self, name: str) -> str:
+        return self._add(name, lambda: self._device(name))
+
+    def _device(self, name: str) -> Layer:
+        here = CLASS_BLOCK / name
+        size = sectors_to_bytes(self._sysfs.read_int(here / "size") or 0)
+        if name in self._volumes:
+            volume = self._volumes[name]
+            return Layer(LayerKind.VOLUME, name, size, about=volume.title)
+        if self._sysfs.exists(here / "partition"):
+            return self._partition(name, here, size)
+        if self._sysfs.exists(here / "dm"):
+            return self._dm(name, here, size)
+        if self._sysfs.exists(here / "loop"):
+            return self._loop(name, here, size)
+        return Layer(LayerKind.DISK, name, size)
+
+    def _partition(self, name: str, here: Path, size: int) -> Layer:
+        real = self._sysfs.real(here)
+        start = self._sysfs.read_int(here / "start")
+        if real is None or start is None:
+            raise Unavailable(f"the partition {name} has vanished")
+        below = Below(self._add_device(real.parent.name), sectors_to_bytes(start))
+        return Layer(LayerKind.PARTITION, name, size, (Segment(0, size, (below,)),))
+
+    def _dm(self, name: str, here: Path, size: int) -> Layer:
+        title = self._sysfs.read_text(here / "dm/name") or name
+        try:
+            table = self._sysfs.dm.table(title)
+        except OSError as error:
+            raise Unavailable(
+                f"the table of {title} cannot be read: {error.strerror}", "run this as root"
+            ) from error
+        found = dm_table.segments(title, table, lambda each: self._add_number(each, title))
+        uuid = self._sysfs.read_text(here / "dm/uuid") or ""
+        return Layer(LayerKind.DM, name, size, found, lvm_name(title, uuid) or title)
+
+    def _loop(self, name: str, here: Path, size: int) -> Layer:
+        file = self._sysfs.read_text(here / "loop/backing_file") or ""
+        start = self._sysfs.read_int(here / "loop/offset")
+        try:
+            below = Below(self._add_path(Path(file)), start or 0)
+        except NotFound as error:
+            why = f"the file of {name} is not here: {file} (deleted, or in another namespace)"
+            raise Unavailable(why, "attach the loop device again, or run this there") from error
+        return Layer(LayerKind.LOOP, name, size, (Segment(0, size, (below,)),), file)
+
+
+def _extent_segment(extent: fiemap.Extent, device: str) -> Segment:
+    why = extent.obstacle
+    if not why and (extent.device_bytes | extent.offset_bytes) % SECTOR_BYTES:
+        why = fiemap.OBSTACLES[fiemap.ExtentFlag.NOT_ALIGNED]
+    below = () if why else (Below(device, extent.device_bytes),)
+    return Segment(extent.offset_bytes, extent.length_bytes, below, why=why)
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise _not_opened(path, error) from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open for reading; a pipe that has taken the file's place does not block."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise _not_opened(path, error) from error
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _not_opened(path: Path, error: OSError) -> EbbgateError:
+    if isinstance(error, PermissionError):
+        return PermissionDenied(f"{path} cannot be opened: {error.strerror}", "run this as root")
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return NotFound(f"no such file: {path}")
+    return Unavailable(f"{path} cannot be opened: {error.strerror}")
+
+
+def _number(device: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}"

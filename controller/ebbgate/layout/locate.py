@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Finds where files lie on cached volumes. I/O: see `chain`; reads only."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.layout.chain import ChainReader
+from ebbgate.layout.mapping import Layer, LayerKind, Piece, place
+from ebbgate.layout.mounts import Mounts
+from ebbgate.model.volume import Volume
+from ebbgate.probes.topology import discover
+
+FILES_MAX: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where a file or device lies.
+
+    - `layers`: from the top down to volumes and disks.
+    - `pieces`: those on cached volumes, by offset; their layer is the volume's kernel name.
+    - `left_out`: the rest, each with its reason.
+    """
+
+    path: str
+    layers: tuple[Layer, ...]
+    pieces: tuple[Piece, ...]
+    left_out: tuple[Piece, ...]
+
+
+class Locator:
+    """Finds where files lie on the cached volumes of one machine."""
+
+    def __init__(self, sysfs: Sysfs, mounts: Mounts | None = None) -> None:
+        self.volumes = {volume.kernel_name: volume for volume in discover(sysfs)}
+        self._reader = ChainReader(sysfs, mounts or Mounts(), self.volumes)
+
+    def locate(self, path: Path) -> Located:
+        """Return where a file or block device lies. Raises EbbgateError with the next step."""
+        layers = self._reader.read(path)
+        top = next(iter(layers))
+        on_volumes, left_out = [], []
+        for piece in place(layers, top):
+            why = piece.why or self._not_cached(piece.layer)
+            if piece.fatal:
+                raise Unavailable(f"the place of {path} cannot be used: {why}", _TRY_AGAIN)
+            if why:
+                left_out.append(Piece(piece.offset_bytes, piece.length_bytes, "", 0, why))
+            else:
+                on_volumes.append(piece)
+        if left_out and not on_volumes:
+            self._raise_nowhere(path, layers.values(), left_out)
+        return Located(top, tuple(layers.values()), tuple(on_volumes), tuple(left_out))
+
+    def _not_cached(self, device: str) -> str:
+        volume = self.volumes.get(device)
+        if volume is None:
+            return f"on {device}, which is not cached"
+        return "" if volume.cached else f"on {volume.title}, which has no cache attached"
+
+    def _raise_nowhere(self, path: Path, layers: Iterable[Layer], left_out: list[Piece]) -> None:
+        """Raise where no layer is a cached volume; else the file is only empty."""
+        lowest = [layer.name for layer in layers if layer.kind in _LOWEST]
+        whys = dict.fromkeys(self._not_cached(name) for name in lowest)
+        if not lowest:
+            raise Unavailable(f"{path} lies {left_out[0].why}", "warm it by reading the file")
+        if all(whys):
+            raise NotFound(f"{path} lies {', '.join(whys)}", _known(self.volumes.values()))
+
+
+_LOWEST: Final = (LayerKind.VOLUME, LayerKind.DISK)
+_TRY_AGAIN: Final = "nothing of it is used; run this again later, or warm it by reading the file"
+
+
+def _known(volumes: Iterable[Volume]) -> str:
+    names = ", ".join(volume.title for volume in volumes if volume.cached)
+    return f"cached volumes here: {names}" if names else "there is no cached volume here"
+
+
+def expand(patterns: Iterable[str]) -> Iterator[Path | EbbgateError]:
+    """Yield each path, and each file that a pattern (`/srv/db/**/*.ibd`) matches, once.
+
+    An error stands for a pattern that matches nothing.
+    """
+    seen: set[Path] = set()
+    for pattern in patterns:
+        path = Path(pattern).absolute()
+        if glob.has_magic(pattern) and not path.exists():
+            found = sorted(_matches(path))
+            if not found:
+                yield NotFound(f"no file matches {pattern}")
+        else:
+            found = [path]
+        for each in found:
+            if each not in seen:
+                seen.add(each)
+                yield each
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    top = Path(pattern.anchor)
+    for number, found in enumerate(top.glob(str(pattern.relative_to(top)))):
+        if number >= FILES_MAX:
+            raise UsageError(f"{pattern} matches more than {FILES_MAX} files", "name fewer")
+        if found.is_file():
+            yield found

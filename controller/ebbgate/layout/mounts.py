@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tells which file system an open file is on, and whether its extents can be used.
+
+I/O: /proc, reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MAPPED: Final = ("ext2", "ext3", "ext4", "xfs")
+"""File systems whose extents are places on their one device."""
+_ONLY_READ: Final = "only its content can be read: warm it by reading the file"
+_REFUSED: Final[Mapping[str, str]] = {
+    "zfs": "ZFS has caches of its own (ARC, L2ARC) and no place on a device; it is not supported",
+    "overlay": "name the file in the folder below the overlay (upperdir, lowerdir)",
+    "btrfs": f"btrfs gives addresses of its own, not of the device; {_ONLY_READ}",
+    "tmpfs": "it is in memory",
+    "ramfs": "it is in memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system."""
+
+    filesystem: str
+
+    @property
+    def refusal(self) -> str:
+        """Why extents on it cannot be used, with the next step; empty where they can."""
+        if self.filesystem in MAPPED:
+            return ""
+        return _REFUSED.get(self.filesystem, f"extents are used on ext4 and XFS; {_ONLY_READ}")
+
+
+class Mounts:
+    """The mounts that this process sees."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._self = proc / "self"
+
+    def of(self, handle: int) -> Mount:
+        """Return the mount of an open file; an empty name where it cannot be read.
+
+        By the mount's number: the device number of a file on btrfs is in no list of mounts.
+        """
+        try:
+            wanted = _field(self._self / "fdinfo" / str(handle), "mnt_id:")
+            lines = (self._self / "mountinfo").read_text(errors="replace").splitlines()
+        except OSError:
+            return Mount("")
+        for line in lines:
+            front, _, back = line.partition(" - ")
+            if front.split(maxsplit=1)[:1] == [wanted]:
+                return Mount((back.split() or [""])[0])
+        return Mount("")
+
+
+def _field(path: Path, name: str) -> str:
+    words = path.read_text().split()
+    return words[words.index(name) + 1] if name in words else ""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`layout show` prints layers and ranges, and reports each file that cannot be mapped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ebbgate.layout.fiemap import ExtentFlag
+from ebbgate.layout.mounts import Mount, Mounts
+from tests.layout_fixture import LayoutMachine
+from tests.unit.conftest import Cli
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def machine(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LayoutMachine:
+    """Files are on a partition of bcache0."""
+    made = LayoutMachine(cli.fake, tmp_path, monkeypatch)
+    made.partition("bcache0", "bcache0p1", "252:1", MIB, 64 * MIB)
+    made.holds_files("bcache0p1")
+    monkeypatch.setattr(Mounts, "of", lambda *_: Mount("ext4"))
+    return made
+
+
+def test_layers_and_ranges_are_printed(cli: Cli, machine: LayoutMachine) -> None:
+    path = machine.file([(0, 4096, 8192), (8192, MIB, 4096), (12288, 0, 4096, ExtentFlag.DELALLOC)])
+    result = cli("layout", "show", str(path))
+    assert result.code == 0
+    lines = [line.split() for line in result.out.splitlines()]
+    assert ["partition", "bcache0p1"] in lines
+    assert ["volume", "bcache0"] in lines
+    assert ["0", "8192", f"bcache0:{MIB + 4096}-{MIB + 12288}"] in lines
+    assert ["8192", "4096", f"bcache0:{2 * MIB}-{2 * MIB + 4096}"] in lines
+    assert "left out: 4 KiB, not allocated yet" in result.out
+
+
+def test_the_document_has_layers_ranges_and_what_is_left_out(
+    cli: Cli, machine: LayoutMachine
+) -> None:
+    path = machine.file([(4096, 4096, 4096)])
+    (found,) = cli("layout", "show", "--json", str(path)).document["files"]
+    assert (found["path"], found["size_bytes"]) == (str(path), 8192)
+    assert found["ranges"] == [
+        {
+            "offset_bytes": 4096,
+            "length_bytes": 4096,
+            "volume": "bcache0",
+            "volume_bytes": MIB + 4096,
+        }
+    ]
+    assert found["left_out"] == [{"offset_bytes": 0, "length_bytes": 4096, "why": "a hole"}]
+    partition = found["layers"][1]
+    assert (partition["kind"], partition["name"]) == ("partition", "bcache0p1")
+    assert partition["segments"] == [
+        {
+            "start_bytes": 0,
+            "length_bytes": 64 * MIB,
+            "below": [{"layer": "bcache0", "start_bytes": MIB}],
+            "chunk_bytes": 0,
+            "why": "",
+        }
+    ]
+
+
+def test_a_file_that_cannot_be_mapped_does_not_hide_the_others(
+    cli: Cli, machine: LayoutMachine, tmp_path: Path
+) -> None:
+    path = machine.file([(0, 0, 4096)])
+    result = cli("layout", "show", str(tmp_path), "--json", str(path), f"{tmp_path}/none")
+    assert result.code == 64
+    assert [each["path"] for each in result.document["files"]] == [str(path)]
+    errors = result.document["errors"]
+    assert [each["message"] for each in errors] == [
+        f"{tmp_path} is a folder",
+        f"no such file: {tmp_path}/none",
+    ]
+    assert [json.loads(line)["error"]["code"] for line in result.err.splitlines()] == [64, 66]
+
+
+def test_many_ranges_are_cut_unless_asked_for(cli: Cli, machine: LayoutMachine) -> None:
+    path = machine.file([(8192 * n, 8192 * n, 4096) for n in range(30)])
+    assert "and 20 more ranges: --ranges prints all" in cli("layout", "show", str(path)).out
+    whole = cli("layout", "show", "--ranges", str(path)).out
+    assert "more ranges" not in whole
+    assert whole.count("bcache0:") == 30

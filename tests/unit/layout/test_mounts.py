@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""File systems are known by the mount of an open file; those without places are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.layout.mounts import Mount, Mounts
+
+MOUNTINFO = """\
+21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/root rw
+35 21 0:31 /vol /srv\\040x rw master:2 propagate_from:1 - btrfs /dev/sdb rw,subvol=/vol
+"""
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    (tmp_path / "self/fdinfo").mkdir(parents=True)
+    (tmp_path / "self/mountinfo").write_text(MOUNTINFO)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("number", "filesystem"), [("21", "ext4"), ("35", "btrfs"), ("9", "")])
+def test_the_file_system_is_that_of_the_mount(proc: Path, number: str, filesystem: str) -> None:
+    (proc / "self/fdinfo/7").write_text(f"pos:\t0\nflags:\t0100000\nmnt_id:\t{number}\nino:\t5\n")
+    assert Mounts(proc).of(7) == Mount(filesystem)
+
+
+def test_an_unreadable_proc_is_an_unknown_file_system(tmp_path: Path) -> None:
+    assert Mounts(tmp_path).of(7) == Mount("")
+    assert Mount("").refusal
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "ext3", "ext2", "xfs"])
+def test_extents_of_ext4_and_xfs_are_used(filesystem: str) -> None:
+    assert Mount(filesystem).refusal == ""
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "step"),
+    [
+        ("btrfs", "warm it by reading the file"),
+        ("f2fs", "warm it by reading the file"),
+        ("zfs", "it is not supported"),
+        ("overlay", "name the file in the folder below"),
+        ("tmpfs", "in memory"),
+    ],
+)
+def test_other_file_systems_are_refused_with_the_next_step(filesystem: str, step: str) -> None:
+    assert step in Mount(filesystem).refusal
