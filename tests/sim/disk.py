@@ -37,8 +37,9 @@ class Disk:
     """`queue_ios`: how many requests the disk takes at a time. `features`: of the disk itself.
 
     `idle_class`: the I/O scheduler lets users pass destage in its own queue, but not what the disk
-    already has. `anticipate_ns`: after a user's request it waits this long for the next one before
-    it sends destage, but at most `STARVED_NS` (bfq).
+    already has, and sends none while the disk has a user's request (mq-deadline.c, dd_queued).
+    `anticipate_ns`: after a user's request it also waits this long for the next one, but at most
+    `STARVED_NS` (bfq).
     """
 
     def __init__(
@@ -95,8 +96,11 @@ class Disk:
 
     def _destage_may_go(self) -> bool:
         now_ns = self._clock.now_ns
+        calm = all(each.destage for each in self._device.values())
+        if not self._anticipate_ns:
+            return calm
         due_ns = self._destage_ns + STARVED_NS
-        if not self._anticipate_ns or all(each.destage for each in self._device.values()):
+        if calm:
             due_ns = min(due_ns, self._user_ns + self._anticipate_ns)
         if due_ns > now_ns:
             self._clock.at(due_ns, self._dispatch)

@@ -11,8 +11,9 @@ import pytest
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample, Tick
 from ebbgate.probes.protocol import parse_line
 from ebbgate.signals.histogram import latency_bucket_us
-from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.lab.hdd_model import HddModel
+from tests.lab.hdd_queue import AS_SOLD
 from tests.sim.clock import Clock
 from tests.sim.disk import Disk, Request
 from tests.sim.probe import Probe, latency_bucket, log2_bucket
@@ -99,6 +100,16 @@ def test_the_idle_class_lets_users_pass_only_what_the_disk_has_not_got(
     assert disk.depth_ios == 33
     clock.run_until(10 * NS_PER_S)
     assert order.index("user") == 32 - ahead
+
+
+def test_no_destage_follows_while_the_disk_has_a_users_request() -> None:
+    clock, order = Clock(), list[str]()
+    disk = Disk(clock, HddModel(DISK_BYTES, random.Random(1)), AS_SOLD, idle_class=True)
+    disk.submit(Request(GIB, 4096, False, lambda: order.append("user")))
+    for number in range(4):
+        disk.submit(Request(number << 20, 4096, True, lambda: order.append("destage"), write=True))
+    clock.run_until(NS_PER_S)
+    assert order == ["user", *["destage"] * 4]
 
 
 @pytest.mark.parametrize("latency_us", [0, 1, 3, 4, 5, 7, 8, 15, 16, 1000, 123_456])
