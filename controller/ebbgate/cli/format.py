@@ -66,6 +66,8 @@ def gate(status: Gate | GateStatus | None) -> str:
         return f"paced, {status.depth_ios} at once"
     if status.kind is GateKind.PACED and status.rate_bytes_per_s:
         return f"{status.kind} {units.format_rate(status.rate_bytes_per_s)}"
+    if status.kind is GateKind.OPEN and status.rate_bytes_per_s:
+        return f"{status.kind}, {units.format_rate(status.rate_bytes_per_s)} on average"
     return str(status.kind)
 
 

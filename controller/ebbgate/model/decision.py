@@ -36,7 +36,8 @@ class GateKind(StrEnum):
 class Gate:
     """The desired state of the destage gate.
 
-    - `rate_bytes_per_s`: of a `paced` gate; the leak of a `closed` or `resting` one.
+    - `rate_bytes_per_s`: of a `paced` gate; the leak of a `closed` or `resting` one; the highest
+      mean of an `open` one, which rests keep, 0 for any.
     - `depth_ios`: pieces at once, instead of a rate, where the driver limits these (dm-cache).
     - `queue_depth`: requests that each disk below the volume takes at once; 0: as many as before.
     """

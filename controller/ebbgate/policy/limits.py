@@ -71,7 +71,9 @@ def knob_limits(limits: Limits, knob: str, volume: Volume) -> tuple[int | None, 
 
 
 def clamp_gate(gate: Gate | None, limits: Limits) -> Gate | None:
-    """Return the gate within the limits; an open gate becomes one at the highest rate."""
+    """Return the gate within the limits; an open gate that no rests keep below the highest rate
+    becomes one at that rate.
+    """
     if gate is None or gate.kind is GateKind.RELEASED:
         return gate
     if limits.destage_depth.any:
@@ -85,7 +87,9 @@ def clamp_gate(gate: Gate | None, limits: Limits) -> Gate | None:
 def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
     rate = bounds.clamp(gate.rate_bytes_per_s)
     if gate.kind is GateKind.OPEN:
-        return gate if bounds.high is None else Gate(GateKind.PACED, bounds.high)
+        if bounds.high is None or 0 < gate.rate_bytes_per_s <= bounds.high:
+            return gate
+        return Gate(GateKind.PACED, bounds.high)
     if rate == gate.rate_bytes_per_s:
         return gate
     if gate.kind in _SHUT and rate > gate.rate_bytes_per_s:
@@ -103,6 +107,8 @@ def clamp(decision: Decision, limits: Limits) -> Decision:
     changes = []
     if gate != decision.gate:
         changes.append(f"destage {_gate_text(decision.gate)} -> {_gate_text(gate)}")
+    elif gate is not None and gate.kind is GateKind.OPEN and gate.rate_bytes_per_s:
+        changes.append(f"destage at most {format_rate(gate.rate_bytes_per_s)} on average")
     if cutoff is not None and bounded is not None and bounded != cutoff:
         changes.append(f"sequential cutoff {format_bytes(cutoff)} -> {format_bytes(bounded)}")
     applied = Proposal(LIMITS, f"in force: {', '.join(changes) or 'nothing exceeds them'}")

@@ -293,14 +293,16 @@ def _gate_text(decision: Decision, state: State, policy: Policy, mixed: bool) ->
         return f"decided by {IDLE_DESTAGE}"
     if gate is None or gate.kind is GateKind.RELEASED:
         return KERNELS
-    if gate.kind in (GateKind.HELD, GateKind.CLOSED, GateKind.OPEN):
+    rate, depth = policy.limits.destage_rate.high, policy.limits.destage_depth.high
+    if gate.kind in (GateKind.HELD, GateKind.CLOSED):
         return str(gate.kind)
-    if gate.kind is GateKind.RESTING:
+    if gate.kind is GateKind.OPEN and not gate.rate_bytes_per_s:
+        return "open"
+    if gate.kind is GateKind.RESTING and rate is None:
         # A rest is part of how a gap is used; only dm-cache is paced in a gap.
         return "paced" if state.destage.pace.gate.depth_ios else "open"
     if not destage or not state.destage.pacing:
         return f"{gate.depth_ios} at once" if gate.depth_ios else format_rate(gate.rate_bytes_per_s)
-    rate, depth = policy.limits.destage_rate.high, policy.limits.destage_depth.high
     if gate.depth_ios:
         return "paced" if depth is None else f"paced, at most {depth} at once"
     return "paced" if rate is None else f"paced, at most {format_rate(rate)}"

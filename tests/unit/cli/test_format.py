@@ -46,6 +46,7 @@ def test_infinity_is_shown_as_never() -> None:
     [
         (GateStatus(GateKind.RELEASED), "kernel"),
         (GateStatus(GateKind.OPEN), "open"),
+        (GateStatus(GateKind.OPEN, 8 << 20), "open, 8 MiB/s on average"),
         (GateStatus(GateKind.CLOSED, 512), "closed"),
         (GateStatus(GateKind.PACED, 1 << 20), "paced 1 MiB/s"),
         (GateStatus(GateKind.RESTING, 1 << 20), "resting"),

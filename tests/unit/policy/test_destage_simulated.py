@@ -11,6 +11,7 @@ import pytest
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.policy.defaults import Policy
+from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.sim.scenarios import GapDrain, gap_drain, trickle
@@ -106,6 +107,19 @@ def test_gaps_of_irregular_length_drain_while_bursts_are_not_slower(piece_bytes:
     assert own.drained_total_bytes >= 0.6 * free.drained_total_bytes
     assert own.first_median_ns <= free.first_median_ns
     assert own.burst_p99_ns <= free.burst_p99_ns
+
+
+@pytest.mark.parametrize("rate_mib", [10, 30])
+def test_a_limit_of_the_rate_is_kept_on_average(rate_mib: int) -> None:
+    most = rate_mib * MIB
+    policy = Policy(
+        DestageParams(disturbance_ns=None, mean_rate_max_bytes_per_s=most),
+        limits=Limits(destage_rate=Bounds(high=most)),
+    )
+    setup = Setup(scattered(64 * KIB, 640 * MIB), policy, scheduler="mq-deadline")
+    drained = gap_drain(setup, 2, lengths_ns=[10 * NS_PER_S]).drained_bytes
+    assert max(drained) <= 10.7 * most
+    assert min(drained) >= 8 * most
 
 
 def test_large_pieces_delay_a_return_that_is_not_foreseen_no_longer_than_small_ones() -> None:

@@ -145,7 +145,7 @@ EMPTY = [queue_sample(6000 + 20 * number, 0, 40 * number) for number in range(30
 
 
 def test_the_gate_rests_once_more_than_the_cap_is_written() -> None:
-    assert run(burst(), idle_edge(6000), *EMPTY[:4])[1] == Gate(GateKind.OPEN)
+    assert run(burst(), idle_edge(6000), *EMPTY[:3])[1] == Gate(GateKind.OPEN)
     assert run(burst(), idle_edge(6000), *EMPTY)[1].kind is GateKind.RESTING
 
 

@@ -163,6 +163,19 @@ def test_the_mean_rate_is_kept_with_rests() -> None:
     assert set(rests) == {Rest.NONE, Rest.RATE}
 
 
+def test_what_was_written_beyond_the_cap_counts_in_the_next_gap() -> None:
+    use = sampled(sampled(begun(GapUse()), 0, 4, 0, 10.0 * MIB), 100, 4, 320, 10.0 * MIB)
+    assert (use.rest, use.ahead_bytes / MIB) == (Rest.RATE, 19)
+    soon, later = (begun(gap_use.end(use, 100 * NS_PER_MS)) for _ in range(2))
+    assert sampled(soon, 1000, 0, 320, 10.0 * MIB).rest is Rest.RATE
+    assert sampled(later, 2100, 0, 320, 10.0 * MIB).rest is Rest.NONE
+
+
+def test_what_was_written_between_the_gaps_does_not_count() -> None:
+    use = gap_use.end(sampled(begun(GapUse()), 0, 4, 0, MIB), 100 * NS_PER_MS)
+    assert sampled(begun(use), 60_000, 4, 9999, MIB).ahead_bytes == 0
+
+
 def test_without_a_cap_the_rate_is_free() -> None:
     use = sampled(begun(GapUse()), 0, 4)
     assert sampled(use, 100, 4, 1_000_000).rest is Rest.NONE
@@ -249,6 +262,11 @@ def in_fourth(at_ms: int) -> tuple[Event, Event]:
 )
 def test_the_fourth_gap_of_one_length_is_foreseen(at_ms: int, found: GateKind) -> None:
     assert kind(run(*alike(), *in_fourth(at_ms))) is found
+
+
+def test_the_end_is_foreseen_whatever_users_may_feel() -> None:
+    policy = Policy(DestageParams(disturbance_ns=None))
+    assert kind(run(*alike(), *in_fourth(2340), policy=policy)) is GateKind.RESTING
 
 
 def test_a_rest_is_no_decision_of_its_own() -> None:

@@ -123,6 +123,8 @@ def test_strategies_are_shown_in_the_order_of_the_policy() -> None:
         (Gate(GateKind.RELEASED), RATE, Gate(GateKind.RELEASED)),
         (OPEN, RATE, Gate(GateKind.PACED, 64 * MIB)),
         (OPEN, Limits(destage_rate=Bounds(low=MIB)), OPEN),
+        (Gate(GateKind.OPEN, 64 * MIB), RATE, Gate(GateKind.OPEN, 64 * MIB)),
+        (Gate(GateKind.OPEN, 65 * MIB), RATE, Gate(GateKind.PACED, 64 * MIB)),
         (CLOSED, RATE, Gate(GateKind.PACED, MIB)),
         (CLOSED, Limits(destage_rate=Bounds(high=MIB)), CLOSED),
         (Gate(GateKind.CLOSED, 9), Limits(destage_rate=Bounds(high=5)), Gate(GateKind.CLOSED, 5)),
@@ -154,6 +156,8 @@ def test_limits_say_what_they_changed() -> None:
     assert found.proposals[-1].reason == (
         "in force: destage unbounded -> 1 MiB/s, sequential cutoff 2 GiB -> 64 MiB"
     )
+    rested = clamp(decision(gate=Gate(GateKind.OPEN, MIB)), limits)
+    assert rested.proposals[-1].reason == "in force: destage at most 1 MiB/s on average"
     quiet = clamp(decision(gate=Gate(GateKind.RELEASED)), limits)
     assert quiet.proposals[-1].reason == "in force: nothing exceeds them"
     assert clamp(decision(gate=OPEN), Limits()) == decision(gate=OPEN)

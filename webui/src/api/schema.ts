@@ -645,7 +645,7 @@ export interface components {
             depth_ios: number;
             /** @description released, held, closed, paced, resting or open. */
             kind: string;
-            /** @description The rate if paced, else what leaks. Unit: B/s. */
+            /** @description The rate if paced, what leaks if shut, the highest mean if open. Unit: B/s. */
             rate_bytes_per_s: number;
         };
         /** @description A decision without its explanation. */
@@ -855,7 +855,7 @@ export interface components {
             depth_ios: number;
             /** @description released (the kernel decides), held, closed, paced, resting or open. */
             kind: string;
-            /** @description The rate if paced, else what leaks. Unit: B/s. */
+            /** @description The rate if paced, what leaks if shut, the highest mean if open. Unit: B/s. */
             rate_bytes_per_s: number;
             /** @description Why, in a sentence. */
             reason: string;

@@ -16,6 +16,7 @@ from ebbgate.policy.language.document import PolicyDocument, RuleText, StrategyU
 from ebbgate.policy.language.link import overlaid
 from ebbgate.policy.language.params import with_values
 from ebbgate.policy.language.settings import limits_of, proposal_of
+from ebbgate.policy.limits import Limits
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
 
@@ -28,10 +29,11 @@ def compile_policy(document: PolicyDocument, kind: Kind, at: LocalTime | None = 
     base = default_policy(kind)
     named = document.strategies
     uses = {use.name: use for use in (map(StrategyUse, STRATEGIES) if named is None else named)}
+    limits = limits_of(document.limits, kind)
     cannot = {name: why for name, why in base.cannot.items() if name.split(" ")[0] in uses}
     return replace(
         base,
-        destage=_destage(base, uses.get(IDLE_DESTAGE), document.objectives, kind),
+        destage=_destage(base, uses.get(IDLE_DESTAGE), document.objectives, limits, kind),
         streams=None
         if base.streams is None or STREAM_BYPASS not in uses
         else with_values(base.streams, STREAM_BYPASS, uses[STREAM_BYPASS].values, kind),
@@ -39,7 +41,7 @@ def compile_policy(document: PolicyDocument, kind: Kind, at: LocalTime | None = 
         name=document.name,
         order=tuple(uses),
         rules=tuple(_rule(rule, kind) for rule in document.rules),
-        limits=limits_of(document.limits, kind),
+        limits=limits,
         overlay="" if entry is None else entry.name,
         backing_scheduler=document.backing_scheduler,
         hold_ns_max=document.objectives.get("dirty_age_max", base.hold_ns_max),
@@ -47,7 +49,11 @@ def compile_policy(document: PolicyDocument, kind: Kind, at: LocalTime | None = 
 
 
 def _destage(
-    base: Policy, use: StrategyUse | None, objectives: Mapping[str, int], kind: Kind
+    base: Policy,
+    use: StrategyUse | None,
+    objectives: Mapping[str, int],
+    limits: Limits,
+    kind: Kind,
 ) -> DestageParams | None:
     if base.destage is None or use is None:
         return None
@@ -57,6 +63,7 @@ def _destage(
         age_max_ns=objectives.get("dirty_age_max", params.age_max_ns),
         read_p99_max_ns=objectives.get("read_latency_p99"),
         write_p99_max_ns=objectives.get("write_latency_p99"),
+        mean_rate_max_bytes_per_s=limits.destage_rate.high,
     )
 
 

@@ -48,6 +48,7 @@ class DestageParams:
       with a worst first request of half the time; 2 was no better, and worse for 4 KiB pieces.
     - `shallow_ns_max`: after a gap the disks' queues stay shallow for at most this long.
     - `disturbance_ns`: requests after a gap may take this much longer; None: no matter how much.
+    - `mean_rate_max_bytes_per_s`: a limit of the policy, which rests keep; None: any rate.
     - `gc_ratio`: share of the cache that is drained but still counted as in use, from which a
       garbage collection is requested; None where there is nothing to collect.
     """
@@ -68,6 +69,7 @@ class DestageParams:
     leak_interval_ns: int = 1200 * NS_PER_MS
     rest_leak_interval_ns: int = 100 * NS_PER_MS
     likely_share: float = 0.95
+    mean_rate_max_bytes_per_s: int | None = None
     gc_ratio: float | None = 0.10
     gc_interval_ns: int = 5 * NS_PER_S
     queue_depth: int = 4

@@ -2,12 +2,12 @@
 """How the gate is used within a gap: as wide as it goes, with rests. Pure.
 
 One rest begins shortly before the gap is likely to end (`signals.gap_ends`), so early that a
-returning request finds nothing under way. Other rests keep the rate that the outer loop allows
-(`drain_cap`): the gate rests once more is written, until the mean is right again. Or they bound
-what is under way, if the pieces are large and a return that is not foreseen would wait for them.
-The kernel could keep a rate more evenly, but for that bcache leaves the idle I/O class, and each
-piece competes with a returning request: in the lab that drained half as much, and the first request
-waited longer.
+returning request finds nothing under way. Other rests keep the rate that the outer loop
+(`drain_cap`) or a limit of the policy allows: the gate rests once more is written, until the mean
+is right again. Or they bound what is under way, if the pieces are large and a return that is not
+foreseen would wait for them. The kernel could keep a rate more evenly, but for that bcache leaves
+the idle I/O class, and each piece competes with a returning request: in the lab that drained half
+as much, and the first request waited longer.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ _MARGIN, _FORGET, _LONGER = 1.3, 0.98, 1.5
 _EARLIER_MIN, _EARLIER_MAX = 1.25, 2.0
 AHEAD_BYTES: Final = 8 * MIB
 """What is written in one go before a rest: enough for the scheduler and the disk to sort."""
-
-
+AHEAD_NS: Final = NS_PER_S // 2
+"""And at most what the rate allows in this time."""
+_PAUSE_NS: Final = NS_PER_S
+"""After so long without a sample, what was written meanwhile is not of this gap."""
 UNDER_WAY_BYTES_MAX: Final = 8 * MIB
 """bcache has 64 pieces under way, which is 4 MiB of 64 KiB each. Of large ones it is half a second,
 and a gap may always end now.
@@ -55,7 +57,8 @@ class GapUse:
     - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
     - `foreseen`: the gate rested when the last gap ended.
-    - `began`: the first sample of the queue in this gap.
+    - `began`: the first sample of the queue in this gap. `last`: the last one, of any gap.
+    - `ahead_bytes`: how much more was written than the rate allows.
     """
 
     lengths_ns: tuple[int, ...] = ()
@@ -65,6 +68,8 @@ class GapUse:
     run_off_began_ns: int = 0
     foreseen: bool = False
     began: QueueSample | None = None
+    last: QueueSample | None = None
+    ahead_bytes: float = 0.0
 
     @property
     def foreseeing(self) -> bool:
@@ -101,19 +106,20 @@ def advance(use: GapUse, idle_ns: int, now_ns: int, cost_ns: int) -> GapUse:
 def on_queue(
     use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None, *, any_depth: bool = False
 ) -> GapUse:
-    """Keep the mean rate under the cap (None: any rate), and measure the run-off at rest.
+    """Keep the mean rate below the cap (None: any rate), and measure the run-off at rest.
 
     `any_depth`: as much as bcache likes may be under way, since the disk's scheduler lets a
     returning request pass, or since none is likely.
     """
     if use.began is None or sample.done_bytes < use.began.done_bytes:
         use = replace(use, began=sample)
+    use = replace(use, last=sample, ahead_bytes=_ahead_bytes(use, sample, cap_bytes_per_s))
     if use.run_off_began_ns and sample.under_way_ios == 0:
         ran_off_ns = round(_MARGIN * (sample.at_ns - use.run_off_began_ns))
         use = replace(use, run_off_began_ns=0, run_off_ns=_bounded(use, ran_off_ns))
     if use.rest is Rest.END:
         return use
-    if _ahead(use, sample, cap_bytes_per_s) or not (any_depth or _fits(use, sample)):
+    if _too_fast(use, cap_bytes_per_s) or not (any_depth or _fits(use, sample)):
         return _rest(use, Rest.RATE, sample.at_ns)
     return _without_rest(use) if use.rest is Rest.RATE else use
 
@@ -161,10 +167,17 @@ def _fits(use: GapUse, sample: QueueSample) -> bool:
     return sample.under_way_ios * piece_bytes <= most
 
 
-def _ahead(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> bool:
+def _ahead_bytes(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> float:
+    last = use.last
+    if cap_bytes_per_s is None or last is None:
+        return 0.0
+    passed_ns = max(0, sample.at_ns - last.at_ns)
+    written = sample.done_bytes - last.done_bytes if passed_ns < _PAUSE_NS else 0
+    return max(0.0, use.ahead_bytes + max(0, written) - cap_bytes_per_s * passed_ns / NS_PER_S)
+
+
+def _too_fast(use: GapUse, cap_bytes_per_s: float | None) -> bool:
     """Return whether more was written than the cap allows; at rest until the mean is below it."""
-    if cap_bytes_per_s is None or use.began is None:
-        return False
-    written = sample.done_bytes - use.began.done_bytes
-    allowed = cap_bytes_per_s * (sample.at_ns - use.began.at_ns) / NS_PER_S
-    return written > allowed + (0 if use.rest is Rest.RATE else AHEAD_BYTES)
+    if cap_bytes_per_s is None or use.rest is Rest.RATE:
+        return use.ahead_bytes > 0
+    return use.ahead_bytes > min(AHEAD_BYTES, cap_bytes_per_s * AHEAD_NS / NS_PER_S)

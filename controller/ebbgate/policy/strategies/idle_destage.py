@@ -28,6 +28,8 @@ from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
 _LEARN_INTERVAL_NS = NS_PER_S
 """The wait is learned from many gaps, so not at every tick."""
+_AT_ONCE_IOS = 128
+"""bcache has 64 pieces under way at once: at a limit of so many in a second they are half of it."""
 _EASE = 2.0
 """Hysteresis: the level itself moves as soon as the gate opens."""
 
@@ -45,7 +47,7 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
     if state.resting:
         return Gate(GateKind.RESTING, _leak_bytes_per_s(state, params), queue_depth=depth)
     if _opens_wide(params):
-        return Gate(GateKind.OPEN, queue_depth=depth)
+        return Gate(GateKind.OPEN, mean_rate_max(state, params) or 0, queue_depth=depth)
     return replace(state.pace.gate, queue_depth=depth)
 
 
@@ -83,7 +85,7 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
         return state
     if state.phase is Phase.DESTAGE:
         state = _use_gap(state, sample.at_ns, params)
-        cap = _cap(state) if _opens_wide(params) else None
+        cap = _cap(state, params) if _opens_wide(params) else None
         # dm-cache's pace bounds what is under way.
         any_depth = state.shallow or state.gap.foreseeing or not _opens_wide(params)
         gap = gap_use.on_queue(state.gap, sample, cap, any_depth=any_depth)
@@ -143,9 +145,18 @@ def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> Desta
     return replace(state, gap=gap_use.earlier(state.gap, found.felt_ns / max(1, target_ns)))
 
 
-def _cap(state: DestageState) -> float | None:
+def mean_rate_max(state: DestageState, params: DestageParams) -> int | None:
+    """Return the limit that rests keep; None: there is none, or one so low that only a pace can."""
+    limit = params.mean_rate_max_bytes_per_s
+    low = limit is None or limit < _AT_ONCE_IOS * state.pace.piece_bytes
+    return None if low else limit
+
+
+def _cap(state: DestageState, params: DestageParams) -> float | None:
     """Return the highest mean rate in this gap; None: any."""
-    return None if state.gap.foreseeing else state.cap.bytes_per_s
+    felt = None if state.gap.foreseeing else state.cap.bytes_per_s
+    caps = [each for each in (felt, mean_rate_max(state, params)) if each is not None]
+    return min(caps, default=None)
 
 
 def _use_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
@@ -338,7 +349,7 @@ def _begin(
 def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
     if state.phase is not Phase.DESTAGE:
         return params.pressure_pace
-    cap = _cap(state)
+    cap = _cap(state, params)
     if cap is None or cap >= params.pace.rate_max_bytes_per_s:
         return params.pace
     return replace(params.pace, rate_max_bytes_per_s=int(cap))

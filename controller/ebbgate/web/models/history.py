@@ -104,7 +104,9 @@ class DecidedGate(Model):
     """The gate that a decision sets."""
 
     kind: str = doc("released, held, closed, paced, resting or open.")
-    rate_bytes_per_s: int = doc("The rate if paced, else what leaks.", "B/s")
+    rate_bytes_per_s: int = doc(
+        "The rate if paced, what leaks if shut, the highest mean if open.", "B/s"
+    )
     depth_ios: int = doc("The depth that replaces a rate on dm-cache, else 0.", "requests")
 
 

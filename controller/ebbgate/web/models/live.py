@@ -32,7 +32,9 @@ class Gate(Model):
     """The gate of write-back now."""
 
     kind: str = doc("released (the kernel decides), held, closed, paced, resting or open.")
-    rate_bytes_per_s: int = doc("The rate if paced, else what leaks.", "B/s")
+    rate_bytes_per_s: int = doc(
+        "The rate if paced, what leaks if shut, the highest mean if open.", "B/s"
+    )
     depth_ios: int = doc("The depth that replaces a rate on dm-cache, else 0.", "requests")
     state: str = doc("unknown, normal, wait, destage or pressure.")
     since_ns: int = doc(f"When this state began. {_MONOTONIC}", "ns")

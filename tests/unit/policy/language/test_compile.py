@@ -160,6 +160,8 @@ def test_limits_are_those_of_the_kind() -> None:
     ours, theirs = compiled(text).limits, compiled(text, Kind.DM_CACHE).limits
     assert (ours.destage_rate, ours.destage_depth.any) == (Bounds(None, MIB), False)
     assert ours.sequential_cutoff == Bounds(MIB, None)
+    destage = compiled(text).destage
+    assert destage is not None and destage.mean_rate_max_bytes_per_s == MIB
     assert (theirs.destage_depth, theirs.destage_rate.any) == (Bounds(None, 4), False)
     assert not theirs.sequential_cutoff.any
 
