@@ -115,7 +115,12 @@ def _load(source: str, maps: Mapping[str, MapShape], fds: Mapping[str, int]) -> 
         # Headers of kernels that are newer than bcc have much to warn of.
         module = bcc.BPF(text=source, cflags=["-w", *_definitions(maps, fds)])
     except Exception as error:  # bcc raises nothing more special
-        _fail(_UNSUPPORTED, f"bcc cannot compile the programs with this kernel's headers: {error}")
+        _fail(
+            _UNSUPPORTED,
+            f"bcc {bcc.__version__} cannot compile the programs with the headers of"
+            f" {os.uname().release}: boot a kernel with BTF, or install another python3-bpfcc"
+            f" ({error})",
+        )
     # bcc would unload them.
     _KEPT.append(module)
     try:
