@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -18,21 +18,26 @@ from ebbgate.store import write_queue
 from ebbgate.store.limits import SIZE_BYTES_MIN, HistoryLimits
 from ebbgate.store.queries import History
 from ebbgate.store.recorder import Recorder
+from ebbgate.units import NS_PER_S
 from tests.builders import busy_frame, decision, idle_edge, proposal
 from tests.hostile_reader import holding
-from tests.unit.store.recorder_fixture import count, dropped, said, sound, why, written
+from tests.unit.store.recorder_fixture import count, dropped, runs, said, sound, why, written
 from tests.waiting import until
 
 BIG = decision(proposal(reason="x" * 12_000))
 SMALL = HistoryLimits(SIZE_BYTES_MIN)
 QUICK_S = 0.5
 """Far less than the second for which SQLite waits for a lock."""
+TRIES = 5
+T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FLUSH_S", 0.02)
     monkeypatch.setattr(module, "_STATUS_NS", 0)
+    # On a machine under load a write may take longer than the five seconds of a hanging disk.
+    monkeypatch.setattr(module, "_HANGS_NS", 300 * NS_PER_S)
 
 
 @contextmanager
@@ -58,12 +63,26 @@ def daemon_status(path: Path) -> DaemonStatus | None:
 
 
 def fill(recorder: Recorder, path: Path) -> None:
-    """Decisions until nothing more is recorded."""
+    """Decisions until nothing more is recorded; each batch is written before the next is made."""
     while recorder.health().written:
         assert total_bytes(path) <= SMALL.size_bytes
         for _ in range(20):
             recorder.decision(BIG, 1)
-        time.sleep(0.02)
+        with suppress(OSError):
+            recorder.flush()
+
+
+def quickly(act: Callable[[], T]) -> T:
+    """Call it until it takes less than QUICK_S.
+
+    A call that waits for a lock is never quick; one on a machine under load is, sooner or later.
+    """
+    for _ in range(TRIES):
+        began_s = time.monotonic()
+        result = act()
+        if time.monotonic() - began_s < QUICK_S:
+            return result
+    raise AssertionError(f"{TRIES} calls took {QUICK_S} s and more")
 
 
 def test_recording_stops_before_the_size_is_exceeded_and_goes_on_when_the_reader_ends(
@@ -128,17 +147,22 @@ def test_locks_of_a_reader_delay_only_the_writer(
             assert f"(pid {pid}," in why(recorder)
             answer = recorder.written()
             with pytest.raises(OSError, match=f"pid {pid}"):
-                answer.result(QUICK_S + 5)
-            began_s = time.monotonic()
-            for number in range(200):
-                recorder.decision(decision(), number)
-                recorder.sample(busy_frame(1000 * number))
-                recorder.live(DAEMON, DaemonStatus(pid=number))
-                recorder.edge(idle_edge(1000), 3)
-            assert time.monotonic() - began_s < QUICK_S
+                answer.result(20)
+            edges = 0
+
+            def record() -> None:
+                nonlocal edges
+                for number in range(200):
+                    recorder.decision(decision(), number)
+                    recorder.sample(busy_frame(1000 * number))
+                    recorder.live(DAEMON, DaemonStatus(pid=number))
+                    recorder.edge(idle_edge(1000), 3)
+                    edges += 1
+
+            quickly(record)
             assert daemon_status(path) is None, "readers go on reading"
         until(lambda: written(recorder), "written again")
-    assert (count(path), count(path, "edges"), dropped(recorder)) == (201, 200, 0)
+    assert (count(path), count(path, "edges"), dropped(recorder)) == (edges + 1, edges, 0)
     assert said(caplog, "the history cannot be written (database is locked: ") == 1
     assert sound(path)
 
@@ -147,14 +171,19 @@ def test_a_writer_starts_and_recovers_beside_a_locking_reader(path: Path) -> Non
     with recording(path):
         pass
     with closing(History.open(path)), holding("transaction", path), holding("locks", path):
-        began_s = time.monotonic()
-        recorder = Recorder(path, SMALL)
-        recorder.decision(decision(), 1)
-        assert time.monotonic() - began_s < QUICK_S
+        begun: list[Recorder] = []
+
+        def begin() -> Recorder:
+            begun.append(Recorder(path, SMALL))
+            begun[-1].decision(decision(), 1)
+            return begun[-1]
+
+        recorder = quickly(begin)
         until(lambda: not recorder.health().written, "noticed")
-    until(lambda: written(recorder), "written again")
-    recorder.stop()
-    assert count(path) == 1
+    for each in begun:
+        until(lambda each=each: written(each), "written again")  # type: ignore[misc]
+        each.stop()
+    assert count(path) == len(begun)
 
 
 def test_stop_returns_beside_a_locking_reader(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,9 +191,8 @@ def test_stop_returns_beside_a_locking_reader(path: Path, monkeypatch: pytest.Mo
     recorder.flush()
     with holding("locks", path):
         recorder.decision(decision(), 1)
-        began_s = time.monotonic()
         recorder.stop()
-        assert time.monotonic() - began_s < 5.0
+        assert not runs(recorder.thread_id), "stop gave up waiting for it"
     assert count(path) == 0
 
 
