@@ -68,6 +68,20 @@ def note(results: Results, name: str, kernel: str, suite: str, test: str, outcom
     release.suites.setdefault(suite, {})[test] = outcome
 
 
+def merged(kept: Results, last: Results) -> Results:
+    """Return the kept results with those of the last runs in place of the same suites.
+
+    What was kept of a kernel that was not run, or of a suite of the same kernel, stays.
+    """
+    found = dict(kept)
+    for name, release in last.items():
+        before = kept.get(name)
+        same = before is not None and before.kernel == release.kernel
+        suites = {**before.suites, **release.suites} if before and same else release.suites
+        found[name] = Release(release.kernel, suites)
+    return found
+
+
 def table(results: Results) -> str:
     """The results in Markdown: a row for each suite, a column for each kernel."""
     releases = sorted(results.items(), key=lambda item: _version(item[1].kernel))
@@ -105,8 +119,7 @@ def main() -> None:
     """Print the table."""
     kept = load(KEPT)
     if "--keep" in sys.argv[1:]:
-        # A run on some of the kernels leaves what is known of the others.
-        kept |= load(LAST)
+        kept = merged(kept, load(LAST))
         save(kept, KEPT)
         MANUAL.write_text(_TABLE.sub(lambda _: table(kept), MANUAL.read_text()))
     print(table(kept))

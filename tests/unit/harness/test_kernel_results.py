@@ -12,6 +12,7 @@ from tests.lab.kernel_results import (
     PASSED,
     Results,
     load,
+    merged,
     note,
     save,
     table,
@@ -41,6 +42,19 @@ def test_a_newer_kernel_of_a_release_begins_without_results() -> None:
     note(results, "trixie", "6.12.1+deb13-amd64", "counts", "a", PASSED)
     note(results, "trixie", "6.12.2+deb13-amd64", "gaps", "b", PASSED)
     assert results["trixie"].suites == {"gaps": {"b": PASSED}}
+
+
+def test_a_run_of_one_suite_leaves_the_others_unless_the_kernel_is_newer() -> None:
+    kept: Results = {}
+    note(kept, "bullseye", "5.10.0-32-amd64", "counts", "a", FAILED)
+    note(kept, "bullseye", "5.10.0-32-amd64", "gaps", "b", PASSED)
+    note(kept, "trixie", "6.12.1+deb13-amd64", "gaps", "b", PASSED)
+    last: Results = {}
+    note(last, "bullseye", "5.10.0-32-amd64", "counts", "c", PASSED)
+    note(last, "trixie", "6.12.2+deb13-amd64", "counts", "c", PASSED)
+    found = merged(kept, last)
+    assert found["bullseye"].suites == {"counts": {"c": PASSED}, "gaps": {"b": PASSED}}
+    assert found["trixie"].suites == {"counts": {"c": PASSED}}
 
 
 def test_results_are_read_as_they_were_saved(tmp_path: Path) -> None:
