@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_error, with_context
-from ebbgate.errors import EbbgateError
+from ebbgate.errors import EbbgateError, Unavailable, UsageError
+from ebbgate.layout import postgres
 from ebbgate.layout.locate import Located, Locator, expand
 from ebbgate.layout.mapping import Layer, Piece
 from ebbgate.layout.mounts import Mounts
@@ -28,19 +32,51 @@ def layout(_context: Context) -> None:
     """Show which data lies where on a cached volume: see `layout show`."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file, and the relation that it belongs to."""
+
+    located: Located
+    relation: str = ""
+    kind: str = ""
+
+
 @layout.command()
-@click.argument("path", nargs=-1, required=True, type=click.Path())
+@click.argument("path", nargs=-1, type=click.Path())
+@click.option(
+    "--relation",
+    "relations",
+    multiple=True,
+    metavar="DB.TABLE",
+    help="A table of PostgreSQL (also DB.SCHEMA.TABLE), with its partitions, TOAST and indexes.",
+)
+@click.option(
+    "--postgres",
+    "connection",
+    default="",
+    metavar="WORDS",
+    help="How psql reaches PostgreSQL, such as 'host=/run/postgresql port=5433 user=me'; "
+    "by default as the user postgres.",
+)
 @click.option("--ranges", "all_ranges", is_flag=True, help="Print every range, not only the first.")
 @with_context
-def show(context: Context, path: tuple[str, ...], all_ranges: bool) -> int:
+def show(
+    context: Context,
+    path: tuple[str, ...],
+    relations: tuple[str, ...],
+    connection: str,
+    all_ranges: bool,
+) -> int:
     """Show the layers below each file or block device, and its ranges of the cached volume.
 
     PATH may be a pattern in quotes, such as '/srv/db/**/*.ibd'. It must be on ext4 or XFS; the
     layers may be partitions, linear and striped LVM, dm-crypt and loop devices. Reading the tables
     of LVM needs root. The exit code is that of the first file that cannot be mapped.
     """
+    if not path and not relations:
+        raise UsageError("nothing to show", "name a file, a block device or a --relation")
     locator = Locator(context.sysfs, Mounts(context.proc))
-    found, errors = _locate(locator, path)
+    found, errors = _locate(_targets(locator, path, relations, connection))
     document = {
         "files": [_document(locator, each) for each in found],
         "errors": [{"message": each.message, "hint": each.hint} for each in errors],
@@ -59,28 +95,59 @@ def show(context: Context, path: tuple[str, ...], all_ranges: bool) -> int:
     return errors[0].exit_code if errors else 0
 
 
-def _locate(
-    locator: Locator, patterns: tuple[str, ...]
-) -> tuple[list[Located], list[EbbgateError]]:
-    """One file that cannot be mapped does not hide the others."""
-    found, errors = [], []
+Target = Callable[[], Iterable[_Found]]
+
+
+def _targets(
+    locator: Locator, patterns: Iterable[str], relations: Iterable[str], connection: str
+) -> Iterator[Target]:
+    """Yield what finds each file, and what finds the files of each relation."""
     for path in expand(patterns):
+        yield partial(_file, locator, path)
+    for relation in relations:
+        yield partial(_relation, locator, relation, connection)
+
+
+def _locate(targets: Iterable[Target]) -> tuple[list[_Found], list[EbbgateError]]:
+    """One that cannot be mapped does not hide the others."""
+    found: list[_Found] = []
+    errors: list[EbbgateError] = []
+    for target in targets:
         try:
-            if isinstance(path, EbbgateError):
-                raise path
-            found.append(locator.locate(path))
+            found.extend(target())
         except EbbgateError as error:
             errors.append(error)
     return found, errors
+
+
+def _file(locator: Locator, path: Path | EbbgateError) -> list[_Found]:
+    if isinstance(path, EbbgateError):
+        raise path
+    return [_Found(locator.locate(path))]
+
+
+def _relation(locator: Locator, name: str, connection: str) -> list[_Found]:
+    """Ask for the files again at the end: VACUUM FULL and TRUNCATE give a relation new ones."""
+    relations = postgres.relations(name, connection)
+    found = [
+        _Found(locator.locate(file), relation.name, relation.kind)
+        for relation in relations
+        for file in relation.files
+    ]
+    if postgres.relations(name, connection) != relations:
+        raise Unavailable(f"the files of {name} change while they are read", "try again later")
+    return found
 
 
 def _title(locator: Locator, device: str) -> str:
     return locator.volumes[device].title
 
 
-def _document(locator: Locator, located: Located) -> dict[str, Any]:
+def _document(locator: Locator, found: _Found) -> dict[str, Any]:
+    located = found.located
     return {
         "path": located.path,
+        "relation": {"name": found.relation, "kind": found.kind} if found.relation else None,
         "size_bytes": located.layers[0].size_bytes,
         "layers": [_layer(each) for each in located.layers],
         "ranges": [
@@ -107,8 +174,10 @@ def _layer(layer: Layer) -> dict[str, Any]:
     return document
 
 
-def _draw(page: Page, locator: Locator, located: Located, all_ranges: bool) -> None:
-    page.heading(located.path, format.size(located.layers[0].size_bytes))
+def _draw(page: Page, locator: Locator, found: _Found, all_ranges: bool) -> None:
+    located = found.located
+    relation = f", {found.kind} {found.relation}" if found.relation else ""
+    page.heading(located.path, f"{format.size(located.layers[0].size_bytes)}{relation}")
     page.table(("LAYER", ""), [_row(layer) for layer in located.layers])
     page.gap()
     shown = located.pieces if all_ranges else located.pieces[:_RANGES_SHOWN]

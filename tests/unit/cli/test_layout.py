@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ebbgate.errors import Unavailable
+from ebbgate.layout import postgres
 from ebbgate.layout.fiemap import ExtentFlag
 from ebbgate.layout.mounts import Mount, Mounts
+from ebbgate.layout.postgres import Relation
 from tests.layout_fixture import LayoutMachine
 from tests.unit.conftest import Cli
 
@@ -87,3 +91,54 @@ def test_many_ranges_are_cut_unless_asked_for(cli: Cli, machine: LayoutMachine) 
     whole = cli("layout", "show", "--ranges", str(path)).out
     assert "more ranges" not in whole
     assert whole.count("bcache0:") == 30
+
+
+@pytest.fixture
+def orders(machine: LayoutMachine, monkeypatch: pytest.MonkeyPatch) -> list[Relation]:
+    """The relations of shop.orders."""
+    made = [
+        Relation("orders", "table", (machine.file([(0, 0, 4096)], "7"),)),
+        Relation("orders_pkey", "index", (machine.file([(0, 8192, 4096)], "8"),)),
+    ]
+    monkeypatch.setattr(postgres, "relations", lambda *_: tuple(made))
+    return made
+
+
+def test_files_of_a_relation_are_named_by_it(cli: Cli, orders: list[Relation]) -> None:
+    found = cli("layout", "show", "--json", "--relation", "shop.orders").document["files"]
+    assert [each["relation"] for each in found] == [
+        {"name": "orders", "kind": "table"},
+        {"name": "orders_pkey", "kind": "index"},
+    ]
+    shown = " ".join(cli("layout", "show", "--relation", "shop.orders").out.split())
+    assert "4 KiB, index orders_pkey" in shown
+
+
+def test_a_relation_that_gets_new_files_meanwhile_is_refused(
+    cli: Cli, orders: list[Relation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([tuple(orders), (replace(orders[0], files=()),)])
+    monkeypatch.setattr(postgres, "relations", lambda *_: next(answers))
+    result = cli("layout", "show", "--relation", "shop.orders")
+    assert result.code == 69
+    assert "the files of shop.orders change while they are read" in result.err
+
+
+def test_a_relation_that_cannot_be_found_does_not_hide_a_file(
+    cli: Cli, machine: LayoutMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object) -> None:
+        raise Unavailable("PostgreSQL cannot be asked about shop: down", "start it")
+
+    monkeypatch.setattr(postgres, "relations", down)
+    path = machine.file([(0, 0, 4096)])
+    result = cli("layout", "show", str(path), "--relation", "shop.orders")
+    assert result.code == 69
+    assert "bcache0:" in result.out
+    assert "PostgreSQL cannot be asked about shop: down" in result.err
+
+
+def test_nothing_to_show_names_the_next_step(cli: Cli) -> None:
+    result = cli("layout", "show")
+    assert result.code == 64
+    assert "name a file, a block device or a --relation" in result.err

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Relations of a real PostgreSQL are in the files that are found. I/O: a server of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from ebbgate.errors import NotFound, PermissionDenied, Unavailable
+from ebbgate.layout.postgres import Relation, relations
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+
+_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+_SETUP = """
+CREATE TABLE "or'ders" (id int PRIMARY KEY, name text);
+INSERT INTO "or'ders" SELECT n, 'needle-' || n FROM generate_series(1, 1000) n;
+CREATE TABLE days (day int) PARTITION BY RANGE (day);
+CREATE TABLE days_1 PARTITION OF days FOR VALUES FROM (0) TO (10);
+CREATE TABLE days_2 PARTITION OF days FOR VALUES FROM (10) TO (20);
+CREATE ROLE guest LOGIN;
+CHECKPOINT;
+"""
+
+
+class Server:
+    """A PostgreSQL of its own, run by the user postgres where this is root."""
+
+    def __init__(self, folder: Path) -> None:
+        self._as_postgres = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        self._folder = folder
+        self._data = folder / "data"
+        if self._as_postgres:
+            subprocess.run(["chown", "postgres", str(folder)], check=True)
+
+    def run(self, program: str, *words: str) -> None:
+        command = [*self._as_postgres, str(_PROGRAMS[-1].parent / program), *words]
+        done = subprocess.run(
+            command, cwd="/", capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        self.run("initdb", "-A", "trust", "-U", "me", "--no-sync", "-D", str(self._data))
+        options = f"-c listen_addresses= -c unix_socket_directories={self._folder}"
+        log = str(self._folder / "log")
+        self.run("pg_ctl", "-w", "-D", str(self._data), "-l", log, "-o", options, "start")
+        self.run("createdb", "-h", str(self._folder), "-U", "me", "shop")
+        self.sql(_SETUP)
+
+    def stop(self) -> None:
+        self.run("pg_ctl", "-w", "-m", "immediate", "-D", str(self._data), "stop")
+
+    def sql(self, text: str) -> None:
+        words = ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self._folder), "-U", "me"]
+        self.run("psql", *words, "-d", "shop", "-c", text)
+
+    def relations(self, name: str, user: str = "me") -> tuple[Relation, ...]:
+        return relations(name, f"host={self._folder} user={user}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    if not _PROGRAMS:
+        pytest.skip("needs PostgreSQL")
+    # Its path must be short enough for a socket.
+    with TemporaryDirectory(prefix="pg") as folder:
+        made = Server(Path(folder))
+        made.start()
+        yield made
+        made.stop()
+
+
+def test_a_table_comes_with_its_toast_and_indexes(server: Server) -> None:
+    found = server.relations('shop."or\'ders"')
+    assert sorted(each.kind for each in found) == ["TOAST table", "index", "index", "table"]
+    (table,) = (each for each in found if each.kind == "table")
+    assert table.name == '"or\'ders"'
+    assert b"needle-1000" in table.files[0].read_bytes()
+
+
+def test_a_partitioned_table_is_its_partitions(server: Server) -> None:
+    found = server.relations("shop.public.days")
+    assert [(each.name, each.kind) for each in found] == [("days_1", "table"), ("days_2", "table")]
+
+
+def test_a_table_that_is_written_anew_has_new_files(server: Server) -> None:
+    before = server.relations("shop.days_1")
+    server.sql("VACUUM FULL days_1")
+    after = server.relations("shop.days_1")
+    assert before != after
+    assert after[0].files[0].exists()
+
+
+def test_an_unknown_relation_or_database_is_reported(server: Server) -> None:
+    with pytest.raises(NotFound, match=r"no such relation: shop\.none"):
+        server.relations("shop.none")
+    with pytest.raises(Unavailable, match='database "none" does not exist'):
+        server.relations("none.orders")
+
+
+def test_a_user_without_rights_is_told_which_are_needed(server: Server) -> None:
+    with pytest.raises(PermissionDenied) as caught:
+        server.relations("shop.days_1", "guest")
+    assert "pg_read_all_settings" in caught.value.hint
+
+
+def test_a_server_that_is_down_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="PostgreSQL cannot be asked about shop"):
+        relations("shop.orders", f"host={tmp_path} user=me")
