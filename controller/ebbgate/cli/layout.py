@@ -16,6 +16,7 @@ from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_error, with_context
 from ebbgate.errors import EbbgateError, Unavailable, UsageError
 from ebbgate.layout import postgres
+from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.locate import Located, Locator, expand
 from ebbgate.layout.mapping import Layer, Piece
 from ebbgate.layout.mounts import Mounts
@@ -58,6 +59,11 @@ class _Found:
     help="How psql reaches PostgreSQL, such as 'host=/run/postgresql port=5433 user=me'; "
     "by default as the user postgres.",
 )
+@click.option(
+    "--image",
+    type=click.Choice([*ImageFormat]),
+    help="PATH is a disk image of this format: show where the guest's disk lies.",
+)
 @click.option("--ranges", "all_ranges", is_flag=True, help="Print every range, not only the first.")
 @with_context
 def show(
@@ -65,6 +71,7 @@ def show(
     path: tuple[str, ...],
     relations: tuple[str, ...],
     connection: str,
+    image: str | None,
     all_ranges: bool,
 ) -> int:
     """Show the layers below each file or block device, and its ranges of the cached volume.
@@ -76,7 +83,8 @@ def show(
     if not path and not relations:
         raise UsageError("nothing to show", "name a file, a block device or a --relation")
     locator = Locator(context.sysfs, Mounts(context.proc))
-    found, errors = _locate(_targets(locator, path, relations, connection))
+    files = _files(locator, path, ImageFormat(image) if image else None)
+    found, errors = _locate([*files, *_relations(locator, relations, connection)])
     document = {
         "files": [_document(locator, each) for each in found],
         "errors": [{"message": each.message, "hint": each.hint} for each in errors],
@@ -98,14 +106,18 @@ def show(
 Target = Callable[[], Iterable[_Found]]
 
 
-def _targets(
-    locator: Locator, patterns: Iterable[str], relations: Iterable[str], connection: str
+def _files(
+    locator: Locator, patterns: Iterable[str], image: ImageFormat | None
 ) -> Iterator[Target]:
-    """Yield what finds each file, and what finds the files of each relation."""
+    """Yield what finds each file."""
     for path in expand(patterns):
-        yield partial(_file, locator, path)
-    for relation in relations:
-        yield partial(_relation, locator, relation, connection)
+        yield partial(_file, locator, path, image)
+
+
+def _relations(locator: Locator, names: Iterable[str], connection: str) -> Iterator[Target]:
+    """Yield what finds the files of each relation."""
+    for name in names:
+        yield partial(_relation, locator, name, connection)
 
 
 def _locate(targets: Iterable[Target]) -> tuple[list[_Found], list[EbbgateError]]:
@@ -120,10 +132,10 @@ def _locate(targets: Iterable[Target]) -> tuple[list[_Found], list[EbbgateError]
     return found, errors
 
 
-def _file(locator: Locator, path: Path | EbbgateError) -> list[_Found]:
+def _file(locator: Locator, path: Path | EbbgateError, image: ImageFormat | None) -> list[_Found]:
     if isinstance(path, EbbgateError):
         raise path
-    return [_Found(locator.locate(path))]
+    return [_Found(locator.locate(path, image))]
 
 
 def _relation(locator: Locator, name: str, connection: str) -> list[_Found]:

@@ -15,7 +15,8 @@ from typing import Final
 
 from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
-from ebbgate.layout import dm_table, fiemap
+from ebbgate.layout import dm_table, fiemap, images
+from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.mapping import Below, Layer, LayerKind, Segment
 from ebbgate.layout.mounts import Mounts
 from ebbgate.model.volume import Volume
@@ -37,24 +38,38 @@ class ChainReader:
         self._layers: dict[str, Layer] = {}
         self._unfinished: set[str] = set()
 
-    def read(self, path: Path) -> dict[str, Layer]:
+    def read(self, path: Path, image: ImageFormat | None = None) -> dict[str, Layer]:
         """Return the layers by name, the top one first; all are read twice to notice a change.
 
-        Raises EbbgateError with the next step where one cannot be mapped.
+        `image`: the top layer is the disk in this image. Raises EbbgateError with the next step
+        where a layer cannot be mapped.
         """
         for _ in range(_TRIES):
-            found = self._read_once(path)
-            if found == self._read_once(path):
+            found = self._read_once(path, image)
+            if found == self._read_once(path, image):
                 return found
         raise Unavailable(
             f"the layers below {path} change while they are read",
             "it is being written, replaced or moved (pvmove, lvconvert): try again later",
         )
 
-    def _read_once(self, path: Path) -> dict[str, Layer]:
+    def _read_once(self, path: Path, image: ImageFormat | None) -> dict[str, Layer]:
         self._layers, self._unfinished = {}, set()
-        self._add_path(path)
+        if image:
+            self._add(f"disk in {path}", lambda: self._image(path, image))
+        else:
+            self._add_path(path)
         return self._layers
+
+    def _image(self, path: Path, image: ImageFormat) -> Layer:
+        below = self._add_path(path)
+        name, size = f"disk in {path}", self._layers[below].size_bytes
+        if image is ImageFormat.RAW:
+            return Layer(
+                LayerKind.IMAGE, name, size, (Segment(0, size, (Below(below, 0),)),), image
+            )
+        size, segments = images.qcow2_segments(path, below)
+        return Layer(LayerKind.IMAGE, name, size, segments, image)
 
     def _add_path(self, path: Path) -> str:
         status = _status(path)

@@ -12,6 +12,7 @@ from typing import Final
 from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout.chain import ChainReader
+from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.mapping import Layer, LayerKind, Piece, place
 from ebbgate.layout.mounts import Mounts
 from ebbgate.model.volume import Volume
@@ -42,9 +43,12 @@ class Locator:
         self.volumes = {volume.kernel_name: volume for volume in discover(sysfs)}
         self._reader = ChainReader(sysfs, mounts or Mounts(), self.volumes)
 
-    def locate(self, path: Path) -> Located:
-        """Return where a file or block device lies. Raises EbbgateError with the next step."""
-        layers = self._reader.read(path)
+    def locate(self, path: Path, image: ImageFormat | None = None) -> Located:
+        """Return where a file or block device lies, or the disk in an image of this format.
+
+        Raises EbbgateError with the next step.
+        """
+        layers = self._reader.read(path, image)
         top = next(iter(layers))
         on_volumes, left_out = [], []
         for piece in place(layers, top):
