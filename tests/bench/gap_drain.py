@@ -160,8 +160,8 @@ def interleaved(
 
 
 def disk_of(variant: str) -> Hdd:
-    """Return the hard disk that the third word of a variant names."""
-    return DISKS[variant.split("/")[2]]
+    """Return the hard disk that a word of a variant names."""
+    return next(DISKS[word] for word in variant.split("/") if word in DISKS)
 
 
 def variant_ratios(runs: Runs, variant: str) -> dict[str, float]:

@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
-from tests.bench.busy_parallel import PAUSE_S, READS_BETWEEN_PAUSES, ratios_of, reads_per_busy_s
+from tests.bench.busy_parallel import (
+    PAUSE_S,
+    READS_BETWEEN_PAUSES,
+    VARIANTS,
+    ratios_of,
+    reads_per_busy_s,
+)
+from tests.bench.gap_drain import disk_of
 
 
 def test_pauses_do_not_count_as_time_with_reads() -> None:
@@ -19,3 +26,8 @@ def test_throughput_is_compared_with_a_gate_that_never_opens() -> None:
     }
     found = ratios_of(runs, "bfq/ahci")
     assert found == {"reads_vs_closed": 0.99, "shallow_vs_closed": 0.6, "drained_mib": 900}
+
+
+def test_each_variant_names_a_disk() -> None:
+    assert {disk_of(variant).attachment for variant in VARIANTS}
+    assert disk_of("bfq/ahci").features.write_cache_bytes
