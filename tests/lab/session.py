@@ -28,10 +28,12 @@ _FAULT = re.compile(r"BUG:|Oops|Kernel panic|sysrq: Trigger a crash|Out of memor
 _LAST_WORDS_LINES = 120
 
 # "SERIAL NAME" of every disk. A SCSI disk has its serial behind the four bytes of a page's head.
+# A path of an NVMe device (nvme0c0n1) has the same as the device, which comes later.
 _SERIALS = r"""
 cd /sys/block
 for disk in *; do
 	if [ -e "$disk/serial" ]; then serial=$(cat "$disk/serial")
+	elif [ -e "$disk/device/serial" ]; then serial=$(cat "$disk/device/serial")
 	elif [ -e "$disk/device/vpd_pg80" ]; then
 		serial=$(tail -c +5 "$disk/device/vpd_pg80" | tr -d ' \0')
 	else continue; fi
