@@ -146,26 +146,13 @@ static const char *parse_ns(const char *word, uint64_t min, uint64_t max, struct
 	return cmd->ns || cmd->verb == VERB_PACE ? NULL : "NS must not be 0";
 }
 
-static const char *parse_pace(char **words, size_t n, struct command *cmd)
-{
-	const char *error;
-
-	if (n < 3 || n > 4)
-		return "usage: pace NAME NS [ABOVE]";
-	error = parse_ns(words[2], PACE_NS_MIN, PACE_NS_MAX, cmd);
-	cmd->relaxed = n > 3;
-	if (!error && cmd->relaxed && !parse_u64(words[3], '\0', PACE_ABOVE_MAX, &cmd->above, NULL))
-		return "ABOVE is out of range (see --help)";
-	return error;
-}
-
 static const struct {
 	const char *word;
 	enum verb verb;
 	size_t words; /* 0: at least two */
 } verbs[] = {
 	{ "track", VERB_TRACK, 0 }, { "untrack", VERB_UNTRACK, 2 }, { "wait", VERB_WAIT, 3 },
-	{ "pace", VERB_PACE, 0 },   { "tick", VERB_TICK, 2 },	    { "quit", VERB_QUIT, 1 },
+	{ "pace", VERB_PACE, 3 },   { "tick", VERB_TICK, 2 },	    { "quit", VERB_QUIT, 1 },
 };
 
 static const char *parse_words(char **words, size_t n, struct command *cmd)
@@ -182,7 +169,7 @@ static const char *parse_words(char **words, size_t n, struct command *cmd)
 	case VERB_WAIT:
 		return parse_ns(words[2], WAIT_NS_MIN, WAIT_NS_MAX, cmd);
 	case VERB_PACE:
-		return parse_pace(words, n, cmd);
+		return parse_ns(words[2], PACE_NS_MIN, PACE_NS_MAX, cmd);
 	case VERB_TICK:
 		return parse_ns(words[1], TICK_NS_MIN, TICK_NS_MAX, cmd);
 	case VERB_UNTRACK:

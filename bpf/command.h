@@ -15,7 +15,6 @@
 #define WAIT_NS_MAX 3600000000000ULL
 #define PACE_NS_MIN 1000000ULL
 #define PACE_NS_MAX 60000000000ULL
-#define PACE_ABOVE_MAX 4096
 #define TICK_NS_MIN 10000000ULL
 #define TICK_NS_MAX 60000000000ULL
 
@@ -36,8 +35,6 @@ struct command {
 	uint32_t cache[CACHES_MAX];
 	size_t caches;
 	uint64_t ns;
-	uint64_t above; /* of pace */
-	bool relaxed;	/* pace came with ABOVE */
 };
 
 static inline bool kind_is_dm(enum kind kind)

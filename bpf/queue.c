@@ -10,11 +10,6 @@
 /* Between its read and its write a piece waits for a worker and for its turn, but not this long. */
 #define PIPELINE_EMPTY_NS (250 * NS_PER_MS)
 
-/* With a relaxed pace a shallow queue is reported once in this many periods, to show that the
- * probe is alive.
- */
-#define RELAXED_PERIODS 3
-
 static bool same_cache(const struct volume *a, const struct volume *b)
 {
 	return a->backing >= 0 && a->caches && b->caches && a->cache[0] == b->cache[0];
@@ -74,12 +69,6 @@ static void measure_pipeline(struct probe *p, struct volume *v, uint64_t now,
 	s->awaiting_write = awaiting_write(p, v, read_ios, s->writes || s->reads, now);
 }
 
-static bool worth_reporting(const struct volume *v, const struct queue_sample *s, uint64_t now)
-{
-	return !v->relaxed || s->writes + s->reads + s->awaiting_write > v->pace_above ||
-	       now >= v->queue_sample_ns + RELAXED_PERIODS * v->pace_ns;
-}
-
 static bool take_sample(struct probe *p, struct volume *v, uint64_t now, struct queue_sample *s)
 {
 	int64_t inflight[EB_DIRS], foreground;
@@ -87,9 +76,6 @@ static bool take_sample(struct probe *p, struct volume *v, uint64_t now, struct 
 	if (v->backing < 0)
 		return false;
 	measure_pipeline(p, v, now, s);
-	if (!worth_reporting(v, s, now))
-		return false;
-	v->queue_sample_ns = now;
 	volume_in_flight(p, v, inflight);
 	foreground = inflight[EB_READ] + inflight[EB_WRITE];
 	s->foreground = foreground > 0 ? foreground : 0;
@@ -107,7 +93,7 @@ bool check_queue(struct probe *p, struct volume *v, uint64_t now, struct queue_s
 
 bool queue_drained(struct probe *p, struct volume *v, uint64_t now, struct queue_sample *s)
 {
-	return v->pace_ns && !v->relaxed && take_sample(p, v, now, s);
+	return v->pace_ns && take_sample(p, v, now, s);
 }
 
 const char *set_pace(struct probe *p, struct volume *v, const struct command *cmd)
@@ -120,12 +106,8 @@ const char *set_pace(struct probe *p, struct volume *v, const struct command *cm
 		return error;
 	}
 	v->pace_ns = cmd->ns;
-	v->relaxed = cmd->relaxed;
-	v->pace_above = cmd->above;
 	if (was_off)
 		v->queue_ns = now_ns();
-	/* With a relaxed pace nobody waits for the empty queue, so the programs need not push it.
-	 */
-	volume_shared(p, v)->paced = cmd->ns && !cmd->relaxed;
+	volume_shared(p, v)->paced = cmd->ns != 0;
 	return NULL;
 }

@@ -57,10 +57,7 @@ struct volume {
 
 	/* queue.c */
 	uint64_t pace_ns;
-	bool relaxed;		  /* sample only now and then unless the queue is deep */
-	uint64_t pace_above;	  /* deep: more than this in flight */
-	uint64_t queue_ns;	  /* when the next queue sample is due */
-	uint64_t queue_sample_ns; /* when the last one was reported */
+	uint64_t queue_ns; /* when the next queue sample is due */
 	uint64_t pipeline_moved_ns;
 	int64_t awaiting_write_base;
 
