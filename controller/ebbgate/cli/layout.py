@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -14,8 +15,8 @@ import click
 
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_error, with_context
-from ebbgate.errors import EbbgateError, Unavailable, UsageError
-from ebbgate.layout import postgres
+from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.layout import guest, guest_agent, postgres
 from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.locate import Located, Locator, expand
 from ebbgate.layout.mapping import Layer, Piece
@@ -42,6 +43,45 @@ class _Found:
     kind: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the command line asks for."""
+
+    path: tuple[str, ...]
+    relations: tuple[str, ...]
+    connection: str
+    image: str | None
+    agent: str | None
+    disk: str
+
+    def check(self) -> None:
+        """Raises UsageError for words that do not go together."""
+        if self.agent and (not self.image or len(self.path) != 1 or self.relations):
+            raise UsageError(
+                "--agent needs the one image of the guest's disk",
+                "ebbgate layout show --image raw IMAGE --agent FILE",
+            )
+        if self.disk and not self.agent:
+            raise UsageError(
+                "--disk is a disk of a guest", "name what its agent says: --agent FILE"
+            )
+        if not self.path and not self.relations:
+            raise UsageError("nothing to show", "name a file, a block device or a --relation")
+
+
+@layout.command()
+def agent() -> None:
+    """Print the program that tells where files of a guest lie, to be run in the guest.
+
+    It needs Python 3.7 or newer and no installation:
+
+    \b
+    ebbgate layout agent | ssh GUEST python3 - '/var/lib/db/**' |
+        ebbgate layout show --image raw IMAGE --agent -
+    """
+    sys.stdout.write(Path(guest_agent.__file__).read_text())
+
+
 @layout.command()
 @click.argument("path", nargs=-1, type=click.Path())
 @click.option(
@@ -64,27 +104,26 @@ class _Found:
     type=click.Choice([*ImageFormat]),
     help="PATH is a disk image of this format: show where the guest's disk lies.",
 )
+@click.option(
+    "--agent",
+    metavar="FILE",
+    help="What the guest whose disk is in this one image says of its files; `-`: stdin. See "
+    "`ebbgate layout agent`.",
+)
+@click.option("--disk", default="", metavar="NAME", help="The disk's name in the guest (vda).")
 @click.option("--ranges", "all_ranges", is_flag=True, help="Print every range, not only the first.")
 @with_context
-def show(
-    context: Context,
-    path: tuple[str, ...],
-    relations: tuple[str, ...],
-    connection: str,
-    image: str | None,
-    all_ranges: bool,
-) -> int:
+def show(context: Context, all_ranges: bool, **words: Any) -> int:
     """Show the layers below each file or block device, and its ranges of the cached volume.
 
     PATH may be a pattern in quotes, such as '/srv/db/**/*.ibd'. It must be on ext4 or XFS; the
     layers may be partitions, linear and striped LVM, dm-crypt and loop devices. Reading the tables
     of LVM needs root. The exit code is that of the first file that cannot be mapped.
     """
-    if not path and not relations:
-        raise UsageError("nothing to show", "name a file, a block device or a --relation")
+    asked = _Asked(**words)
+    asked.check()
     locator = Locator(context.sysfs, Mounts(context.proc))
-    files = _files(locator, path, ImageFormat(image) if image else None)
-    found, errors = _locate([*files, *_relations(locator, relations, connection)])
+    found, errors = _locate(locator, asked)
     document = {
         "files": [_document(locator, each) for each in found],
         "errors": [{"message": each.message, "hint": each.hint} for each in errors],
@@ -103,33 +142,53 @@ def show(
     return errors[0].exit_code if errors else 0
 
 
-Target = Callable[[], Iterable[_Found]]
-
-
-def _files(
-    locator: Locator, patterns: Iterable[str], image: ImageFormat | None
-) -> Iterator[Target]:
-    """Yield what finds each file."""
-    for path in expand(patterns):
-        yield partial(_file, locator, path, image)
-
-
-def _relations(locator: Locator, names: Iterable[str], connection: str) -> Iterator[Target]:
-    """Yield what finds the files of each relation."""
-    for name in names:
-        yield partial(_relation, locator, name, connection)
-
-
-def _locate(targets: Iterable[Target]) -> tuple[list[_Found], list[EbbgateError]]:
+def _locate(locator: Locator, asked: _Asked) -> tuple[list[_Found], list[EbbgateError]]:
     """One that cannot be mapped does not hide the others."""
     found: list[_Found] = []
     errors: list[EbbgateError] = []
-    for target in targets:
+    for each in _each(locator, asked):
         try:
-            found.extend(target())
+            found.extend(each())
         except EbbgateError as error:
             errors.append(error)
     return found, errors
+
+
+def _each(locator: Locator, asked: _Asked) -> Iterator[Callable[[], Iterable[_Found]]]:
+    """Yield what finds a file, or the files of a relation or guest."""
+    image = ImageFormat(asked.image) if asked.image else None
+    if asked.agent and image:
+        yield from _guest(locator, asked, image)
+        return
+    for path in expand(asked.path):
+        yield partial(_file, locator, path, image)
+    for name in asked.relations:
+        yield partial(_relation, locator, name, asked.connection)
+
+
+def _guest(
+    locator: Locator, asked: _Asked, image: ImageFormat
+) -> Iterator[Callable[[], Iterable[_Found]]]:
+    said = _said(asked.agent or "")
+    for error in said.errors:
+        yield partial(_given, Unavailable(error, "see it in the guest"))
+    path = Path(asked.path[0]).absolute()
+    for each in locator.locate_guest(said, path, image, asked.disk):
+        yield partial(_given, each)
+
+
+def _said(file: str) -> guest.GuestLayout:
+    try:
+        with click.open_file(file, "rb") as opened:
+            return guest.read_document(opened.fileno())
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _given(found: Located | EbbgateError) -> list[_Found]:
+    if isinstance(found, EbbgateError):
+        raise found
+    return [_Found(found)]
 
 
 def _file(locator: Locator, path: Path | EbbgateError, image: ImageFormat | None) -> list[_Found]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finds where files lie on cached volumes. I/O: see `chain`; reads only."""
+"""Finds where files lie on cached volumes. I/O: see `chain`; the clock."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,13 +13,15 @@ from typing import Final
 from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout.chain import ChainReader
+from ebbgate.layout.guest import GuestLayout, reachable
 from ebbgate.layout.images import ImageFormat
-from ebbgate.layout.mapping import Layer, LayerKind, Piece, place
+from ebbgate.layout.mapping import PIECES_MAX, Layer, LayerKind, Piece, place
 from ebbgate.layout.mounts import Mounts
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import discover
 
 FILES_MAX: Final = 100_000
+_GUEST_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +52,41 @@ class Locator:
         Raises EbbgateError with the next step.
         """
         layers = self._reader.read(path, image)
-        top = next(iter(layers))
+        return self._located(layers, next(iter(layers)))
+
+    def locate_guest(
+        self, guest: GuestLayout, path: Path, image: ImageFormat, disk: str = ""
+    ) -> Iterator[Located | EbbgateError]:
+        """Yield where each file of a guest lies whose disk is in an image, or why it cannot be
+        mapped.
+
+        Bounded in time and size, since a guest may say anything. Raises EbbgateError.
+        """
+        host = self._reader.read(path, image)
+        layers = {**guest.on_image(next(iter(host.values())), disk), **host}
+        deadline, count = time.monotonic() + _GUEST_S, 0
+        for file in guest.files:
+            try:
+                found = self._located(reachable(layers, file), file)
+                count += len(found.pieces) + len(found.left_out)
+                yield found
+            except EbbgateError as error:
+                yield error
+            if count > PIECES_MAX or time.monotonic() > deadline:
+                raise Unavailable("the guest's files lie in too many pieces", "name fewer files")
+
+    def _located(self, layers: Mapping[str, Layer], top: str) -> Located:
         on_volumes, left_out = [], []
         for piece in place(layers, top):
             why = piece.why or self._not_cached(piece.layer)
             if piece.fatal:
-                raise Unavailable(f"the place of {path} cannot be used: {why}", _TRY_AGAIN)
+                raise Unavailable(f"the place of {top} cannot be used: {why}", _TRY_AGAIN)
             if why:
                 left_out.append(Piece(piece.offset_bytes, piece.length_bytes, "", 0, why))
             else:
                 on_volumes.append(piece)
         if left_out and not on_volumes:
-            self._raise_nowhere(path, layers.values(), left_out)
+            self._raise_nowhere(top, layers.values(), left_out)
         return Located(top, tuple(layers.values()), tuple(on_volumes), tuple(left_out))
 
     def _not_cached(self, device: str) -> str:
@@ -69,7 +95,7 @@ class Locator:
             return f"on {device}, which is not cached"
         return "" if volume.cached else f"on {volume.title}, which has no cache attached"
 
-    def _raise_nowhere(self, path: Path, layers: Iterable[Layer], left_out: list[Piece]) -> None:
+    def _raise_nowhere(self, path: str, layers: Iterable[Layer], left_out: list[Piece]) -> None:
         """Raise where no layer is a cached volume; else the file is only empty."""
         lowest = [layer.name for layer in layers if layer.kind in _LOWEST]
         whys = dict.fromkeys(self._not_cached(name) for name in lowest)

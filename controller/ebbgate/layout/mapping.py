@@ -17,9 +17,12 @@ HOLE: Final = "a hole"
 
 
 class LayerKind(StrEnum):
-    """What a layer is. A `disk` is the lowest device of a stack that is not cached."""
+    """What a layer is. A `disk` is the lowest device of a stack that is not cached; a `guest disk`
+    is what a guest sees of an image.
+    """
 
     FILE = "file"
+    GUEST_DISK = "guest disk"
     IMAGE = "image"
     LOOP = "loop"
     PARTITION = "partition"
@@ -101,14 +104,15 @@ def place(layers: Layers, top: str, start_bytes: int = 0, length_bytes: int = -1
     """
     length = layers[top].size_bytes - start_bytes if length_bytes < 0 else length_bytes
     found: list[Piece] = []
-    for piece in _walk(layers, top, Piece(start_bytes, length, top, start_bytes)):
-        if found and _adjacent(found[-1], piece):
-            found[-1] = replace(found[-1], length_bytes=found[-1].length_bytes + piece.length_bytes)
-        elif len(found) == PIECES_MAX:
+    for count, piece in enumerate(_walk(layers, top, Piece(start_bytes, length, top, start_bytes))):
+        if count == PIECES_MAX:
             raise Unavailable(
                 f"{top} lies in more than {PIECES_MAX} pieces",
                 "its place cannot be used; warm it by reading it",
             )
+        if found and _adjacent(found[-1], piece):
+            merged = found[-1].length_bytes + piece.length_bytes
+            found[-1] = replace(found[-1], length_bytes=merged)
         else:
             found.append(piece)
     return found

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.errors import Unavailable
-from ebbgate.layout import postgres
+from ebbgate.layout import guest_agent, postgres
 from ebbgate.layout.fiemap import ExtentFlag
 from ebbgate.layout.mounts import Mount, Mounts
 from ebbgate.layout.postgres import Relation
@@ -142,3 +142,64 @@ def test_nothing_to_show_names_the_next_step(cli: Cli) -> None:
     result = cli("layout", "show")
     assert result.code == 64
     assert "name a file, a block device or a --relation" in result.err
+
+
+GUEST = {
+    "ebbgate_agent": 1,
+    "files": ["/db"],
+    "layers": [
+        {
+            "kind": "file",
+            "name": "/db",
+            "size_bytes": 4096,
+            "segments": [
+                {
+                    "start_bytes": 0,
+                    "length_bytes": 4096,
+                    "below": [{"layer": "vda", "start_bytes": 8192}],
+                    "chunk_bytes": 0,
+                    "why": "",
+                }
+            ],
+        },
+        {"kind": "disk", "name": "vda", "size_bytes": 65536, "segments": []},
+    ],
+    "errors": [{"path": "/none", "why": "no such file"}],
+}
+
+
+def test_files_of_a_guest_are_shown(cli: Cli, machine: LayoutMachine, tmp_path: Path) -> None:
+    image = machine.file([(0, MIB, 65536)], "vm.img")
+    said = tmp_path / "said.json"
+    said.write_text(json.dumps(GUEST))
+    words = ["layout", "show", "--image", "raw", str(image), "--agent", str(said)]
+    result = cli(*words, "--disk", "vda")
+    assert f"bcache0:{2 * MIB + 8192}-{2 * MIB + 12288}" in result.out
+    assert (result.code, "guest:/none: no such file" in result.err) == (69, True)
+    said.write_text("{}")
+    result = cli(*words)
+    assert (result.code, result.out) == (69, "")
+    assert "what the guest says cannot be used" in result.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("/vm.img", "--agent", "-"),
+        ("--image", "raw", "--agent", "-"),
+        ("--image", "raw", "/a", "/b", "--agent", "-"),
+        ("--image", "raw", "/a", "--relation", "shop.orders", "--agent", "-"),
+        ("--image", "raw", "/a", "--disk", "vda"),
+    ],
+)
+def test_words_that_do_not_go_together_are_refused(cli: Cli, words: tuple[str, ...]) -> None:
+    assert cli("layout", "show", *words).code == 64
+
+
+def test_what_a_guest_said_has_to_be_there(cli: Cli, tmp_path: Path) -> None:
+    result = cli("layout", "show", "--image", "raw", "/vm", "--agent", f"{tmp_path}/none")
+    assert (result.code, "none cannot be read" in result.err) == (66, True)
+
+
+def test_the_agent_is_printed_as_it_is(cli: Cli) -> None:
+    assert cli("layout", "agent").out == Path(guest_agent.__file__).read_text()

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ebbgate-agent: tells where files of a guest lie on the guest's own disks.
+
+It runs in the guest, with Python 3.7 or newer and nothing else: `ebbgate layout agent | ssh GUEST
+python3 - PATTERN...`. It writes nothing but one JSON document on stdout. Root is needed for files
+that only root may read, and for LVM's tables (dmsetup). I/O: FIEMAP, sysfs, /proc, dmsetup.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import glob
+import json
+import os
+import stat
+import struct
+import subprocess
+import sys
+
+VERSION = 1
+MAPPED = ("ext2", "ext3", "ext4", "xfs")
+FILES_MAX = 10000
+EXTENTS_MAX = 100000
+FIEMAP = 0xC020660B
+FSGETXATTR = 0x801C581F
+GETVERSION = 0x80087601
+HEAD = struct.Struct("=QQIIII")
+EXTENT = struct.Struct("=QQQ16xI12x")
+BATCH = 512
+LAST, MERGED, SHARED = 0x1, 0x1000, 0x2000
+OBSTACLES = (
+    (0x4, "not allocated yet"),
+    (0x800, "allocated but never written"),
+    (~(LAST | MERGED | SHARED), "of a kind that has no place of its own"),
+)
+
+
+class Refused(Exception):
+    """A file that cannot be mapped, and why."""
+
+
+class Agent:
+    """Collects files, and the devices below them."""
+
+    def __init__(self) -> None:
+        self.files = {}  # type: dict[str, dict[str, object]]
+        self.devices = {}  # type: dict[str, dict[str, object]]
+        self.errors = []  # type: list[dict[str, str]]
+
+    def document(self) -> dict[str, object]:
+        """Each layer names only layers behind it."""
+        layers = list(self.files.values()) + list(self.devices.values())[::-1]
+        return {
+            "ebbgate_agent": VERSION,
+            "files": list(self.files),
+            "layers": layers,
+            "errors": self.errors,
+        }
+
+    def add(self, path: str) -> None:
+        """Add a file, or the reason why it cannot be mapped."""
+        if not path.isprintable():
+            self.errors.append({"path": ascii(path), "why": "its name cannot be printed"})
+            return
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            self.errors.append({"path": path, "why": error.strerror or "cannot be opened"})
+            return
+        try:
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                self.files[path] = self._file(path, handle)
+        except Refused as error:
+            self.errors.append({"path": path, "why": str(error)})
+        except OSError as error:
+            self.errors.append({"path": path, "why": error.strerror or "cannot be read"})
+        finally:
+            os.close(handle)
+
+    def _file(self, path: str, handle: int) -> dict[str, object]:
+        filesystem = filesystem_of(handle)
+        if filesystem not in MAPPED:
+            raise Refused(f"on {filesystem or '?'}: it has no places that can be used")
+        if is_realtime(handle):
+            raise Refused("in the realtime section of XFS")
+        for _ in range(3):
+            before, extents = stamp(handle), read_extents(handle)
+            device = self._device(number(os.fstat(handle).st_dev))
+            if extents == read_extents(handle) and before == stamp(handle):
+                segments = [segment_of(extent, device) for extent in extents]
+                return layer("file", path, before[0], segments, filesystem)
+        raise Refused("its layout changes while it is read")
+
+    def _device(self, device_number: str) -> str:
+        """Add a device behind those below it; return its name."""
+        real = os.path.realpath("/sys/dev/block/" + device_number)
+        name = os.path.basename(real)
+        if not os.path.isdir(real):
+            raise Refused(f"on no block device ({device_number})")
+        if name in self.devices:
+            return name
+        size = 512 * int(read(real + "/size"))
+        if os.path.exists(real + "/partition"):
+            below = self._device(read(os.path.dirname(real) + "/dev"))
+            segments = [linear(0, size, below, 512 * int(read(real + "/start")))]
+            self.devices[name] = layer("partition", name, size, segments)
+        elif os.path.exists(real + "/dm"):
+            title = read(real + "/dm/name")
+            segments = [self._target(line) for line in dm_table(title)]
+            self.devices[name] = layer("dm", name, size, segments, title)
+        else:
+            self.devices[name] = layer("disk", name, size, [])
+        return name
+
+    def _target(self, line: str) -> dict[str, object]:
+        words = line.split()
+        start, length, kind = 512 * int(words[0]), 512 * int(words[1]), words[2]
+        if kind == "linear":
+            return linear(start, length, self._device(words[3]), 512 * int(words[4]))
+        if kind == "crypt":
+            return linear(start, length, self._device(words[6]), 512 * int(words[7]))
+        if kind == "striped":
+            places = [words[at : at + 2] for at in range(5, 5 + 2 * int(words[3]), 2)]
+            below = [place(self._device(each[0]), 512 * int(each[1])) for each in places]
+            return segment(start, length, below, 512 * int(words[4]))
+        return segment(start, length, [], why=f"below a device of type {kind}")
+
+
+def layer(
+    kind: str, name: str, size: int, segments: list[dict[str, object]], about: str = ""
+) -> dict[str, object]:
+    """As `ebbgate layout show --json` prints it."""
+    return {
+        "kind": kind,
+        "name": name,
+        "size_bytes": size,
+        "segments": segments,
+        "about": about,
+    }
+
+
+def segment(
+    start: int, length: int, below: list[dict[str, object]], chunk: int = 0, why: str = ""
+) -> dict[str, object]:
+    """A stretch of a layer, and where it lies below."""
+    return {
+        "start_bytes": start,
+        "length_bytes": length,
+        "below": below,
+        "chunk_bytes": chunk,
+        "why": why,
+    }
+
+
+def place(name: str, start: int) -> dict[str, object]:
+    """A place in a layer."""
+    return {"layer": name, "start_bytes": start}
+
+
+def linear(start: int, length: int, below: str, below_start: int) -> dict[str, object]:
+    """A stretch that lies below in one piece."""
+    return segment(start, length, [place(below, below_start)])
+
+
+def segment_of(extent: tuple[int, ...], device: str) -> dict[str, object]:
+    """An extent of a file: offset, place, length, flags."""
+    offset, physical, length, flags = extent
+    why = next((text for flag, text in OBSTACLES if flags & flag), "")
+    if not why and (offset | physical) % 512:
+        why = "not aligned to blocks"
+    return segment(offset, length, [], why=why) if why else linear(offset, length, device, physical)
+
+
+def read_extents(handle: int) -> list[tuple[int, ...]]:
+    """All extents, as the kernel lists them."""
+    found, start = [], 0  # type: list[tuple[int, ...]], int
+    while True:
+        buffer = array.array("B", bytes(HEAD.size + BATCH * EXTENT.size))
+        HEAD.pack_into(buffer, 0, start, (1 << 64) - 1 - start, 0, 0, BATCH, 0)
+        fcntl.ioctl(handle, FIEMAP, buffer)
+        count = HEAD.unpack_from(buffer)[3]
+        for row in range(count):
+            extent = EXTENT.unpack_from(buffer, HEAD.size + row * EXTENT.size)
+            if extent[0] < start:
+                raise Refused("its layout changes while it is read")
+            found.append(extent)
+            start = extent[0] + extent[2]
+            if extent[3] & LAST:
+                return found
+        if not count:
+            return found
+        if len(found) > EXTENTS_MAX:
+            raise Refused(f"more than {EXTENTS_MAX} extents")
+
+
+def is_realtime(handle: int) -> bool:
+    """Whether the file is on XFS's other device."""
+    buffer = array.array("B", bytes(28))
+    try:
+        fcntl.ioctl(handle, FSGETXATTR, buffer)
+    except OSError:
+        return False
+    return bool(buffer[0] & 1)
+
+
+def stamp(handle: int) -> tuple[int, int]:
+    """What shows that a file is the same: size, and the generation of its inode."""
+    buffer = array.array("l", [0])
+    with contextlib.suppress(OSError):
+        fcntl.ioctl(handle, GETVERSION, buffer)
+    return os.fstat(handle).st_size, buffer[0]
+
+
+def filesystem_of(handle: int) -> str:
+    """The type of an open file's file system."""
+    words = read(f"/proc/self/fdinfo/{handle}").split()
+    wanted = words[words.index("mnt_id:") + 1]
+    for line in read("/proc/self/mountinfo").splitlines():
+        front, _, back = line.partition(" - ")
+        if front.split()[0] == wanted:
+            return back.split()[0]
+    return ""
+
+
+def dm_table(title: str) -> list[str]:
+    """The lines of a table of device-mapper."""
+    command = ["dmsetup", "table", "--noflush", title]
+    environment = {"PATH": "/usr/sbin:/sbin:/usr/bin:/bin", "LC_ALL": "C"}
+    try:
+        return (
+            subprocess.check_output(command, env=environment, stderr=subprocess.DEVNULL, timeout=20)
+            .decode()
+            .splitlines()
+        )
+    except (OSError, subprocess.SubprocessError):
+        raise Refused(f"the table of {title} cannot be read: run this as root") from None
+
+
+def number(device: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def read(path: str) -> str:
+    with open(path, errors="replace") as file:
+        return file.read().strip()
+
+
+def main() -> int:
+    if not sys.argv[1:]:
+        print("usage: python3 - PATTERN...  (files, or patterns in quotes)", file=sys.stderr)
+        return 64
+    agent = Agent()
+    for pattern in sys.argv[1:]:
+        paths = sorted(glob.glob(pattern, recursive=True))[:FILES_MAX]
+        if not paths:
+            agent.errors.append({"path": pattern, "why": "no such file"})
+        for path in paths:
+            agent.add(os.path.abspath(path))
+    json.dump(agent.document(), sys.stdout)
+    print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
