@@ -30,7 +30,7 @@ deb: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## Debian package
 	cd $(SOURCE_TREE) && $(CLEAN_ENV) dpkg-buildpackage --no-sign --build=full
 	@ls -1 $(PACKAGES)/*.deb
 
-deb-arm64: venv deb ## the Debian packages for arm64, cross-compiled in a bare Debian (build/packages/arm64)
+deb-arm64: venv deb | $(BUILD)/.deps-lab ## the Debian packages for arm64, cross-compiled in a bare Debian (build/packages/arm64)
 	$(PY) -m tests.package.cross
 
 RPM_FOLDERS = --define '_topdir $(PACKAGES)/rpm' --define '_sourcedir $(PACKAGES)' \
@@ -45,5 +45,5 @@ rpm: source-tree | $(BUILD)/.deps-build $(BUILD)/.deps-package ## packages for s
 	$(CLEAN_ENV) rpmbuild --rebuild --nodeps --quiet $(RPM_FOLDERS) $(PACKAGES)/rpm/*.src.rpm
 	@ls -1 $(PACKAGES)/rpm/*.rpm
 
-test-package: venv deb rpm ## install, upgrade, remove and purge the packages in bare systems of Debian; lintian
+test-package: venv deb rpm | $(BUILD)/.deps-lab ## install, upgrade, remove and purge the packages in bare systems of Debian; lintian
 	$(call tier,package,$(PY) -m pytest --durations=10 tests/package $(K))

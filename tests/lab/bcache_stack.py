@@ -101,8 +101,11 @@ class BcacheStack(Stack):
         backing, cache = f"/dev/{self.hdd}", f"/dev/{self.ssd}"
         options = ["--bucket", bucket, "--wipe-bcache", *mode]
         self.session.check(["make-bcache", "-B", backing, "-C", cache, *options])
-        for device in (cache, backing):
-            self._register(device)
+        self._assemble()
+
+    def _assemble(self) -> None:
+        for disk in (self.ssd, self.hdd):
+            self._register(f"/dev/{disk}")
         self.volume = self._link(f"/sys/block/{self.hdd}/bcache/dev")
         self.device = f"/dev/{self.volume}"
         self.set_uuid = self._link(f"{self.sysfs}/cache")
@@ -117,8 +120,8 @@ class BcacheStack(Stack):
         try:
             self.session.write("/sys/fs/bcache/register", device)
         except OSError as error:
-            # udev may have registered it already, and the kernel refuses a second time.
-            if error.errno != errno.EINVAL:
+            # udev may have registered it already, and kernels refuse a second time in either way.
+            if error.errno not in (errno.EINVAL, errno.EBUSY):
                 raise
 
     def _configure(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar
 
 from tests.lab import host
 from tests.lab.errors import LabError
@@ -142,6 +143,24 @@ class Ssd:
         options = f",iothread={io},queue-size={self.queue_size}"
         thread = ["-object", f"iothread,id={io}"]
         return Attached([*_drive(self.name, drive), *thread, *_virtio(self.name, options)])
+
+
+@dataclass(frozen=True, slots=True)
+class SystemDisk:
+    """What a guest with a root of its own has changed there (guest-init)."""
+
+    name: ClassVar = "system"
+    file_system: ClassVar = ("crc32c_generic", "ext4")
+    """The modules of its file system; ext4 looks for a checksum that nothing else loads."""
+    size_bytes: int = 4 * GIB
+
+    def attach(self, folder: Path) -> Attached:
+        """Make the disk's file, and a file system on it."""
+        image = _sparse_file(folder / f"{self.name}.img", self.size_bytes)
+        host.need("mkfs.ext4")
+        host.run([host.find("mkfs.ext4") or "mkfs.ext4", "-q", "-F", image])
+        drive = f"file.driver=file,file.filename={image},file.aio=threads,cache=unsafe"
+        return Attached([*_drive(self.name, drive), *_virtio(self.name, "")])
 
 
 Device = Hdd | Ssd

@@ -131,6 +131,14 @@ class DmStack(Stack):
 
     def _make(self) -> None:
         self._join()
+        self._find_parts()
+
+    def _assemble(self) -> None:
+        """Bring up a volume of LVM."""
+        self.session.check(["vgchange", "-qq", "-ay", self.vg])
+        self._find_parts()
+
+    def _find_parts(self) -> None:
         self._made = dm_parts.find(self.session, self.name, self.hdd, self.ssd)
         self.volume = self._made.kernel_names["volume"]
 

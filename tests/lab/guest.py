@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A virtual machine with a stock kernel on the host's own root file system.
+"""A virtual machine with a stock kernel on the host's own root file system, or on another.
 
 I/O: QEMU, nbdkit, a folder for each guest. See README.md for the picture.
 """
@@ -14,7 +14,7 @@ from typing import Self
 
 from tests.lab import emulator, host, initramfs, kernel
 from tests.lab.channel import Channel
-from tests.lab.devices import DEFAULT_DEVICES, Attached, Device
+from tests.lab.devices import DEFAULT_DEVICES, Attached, Device, SystemDisk
 from tests.lab.errors import LabError, LostGuest
 from tests.lab.monitor import MONITOR
 from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost, why_silent
@@ -23,6 +23,7 @@ from tests.lab.workdir import Workdir
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BOOT_TIMEOUT_S = 180
+SHUTDOWN_TIMEOUT_S = 90
 # Above the machine's other work, below the emulated disks.
 _NICENESS = -10
 
@@ -69,6 +70,7 @@ class Guest(Session):
         systemd: bool = False,
         forwards: Mapping[int, int] | None = None,
         release: str = "",
+        root: Path | None = None,
     ) -> None:
         """Describe a guest.
 
@@ -78,12 +80,15 @@ class Guest(Session):
         forwards: TCP ports of the guest, each with the port of the host's loopback that leads to
         it; it has no network else, and reaches nothing itself.
         release: which kernel (kernel.RELEASES); $EBBGATE_LAB_KERNEL or the default if empty.
+        root: folder with another root file system, of a system with systemd. What the guest changes
+        is on a disk of its own and survives a `reboot`; else it is in memory.
         """
         self._hardware = devices
         self._memory_mib = memory_mib
         self._cpus = 1 if icount else cpus
         self._icount = icount
-        self._systemd = systemd
+        self._systemd = systemd or root is not None
+        self._root = root
         self._forwards = dict(forwards or {})
         self.release = release or kernel.chosen()
         self._attached: list[Attached] = []
@@ -114,44 +119,15 @@ class Guest(Session):
 
     def start(self) -> None:
         """Boot and return once the agent answers."""
-        try:
-            self._boot()
-        except LostGuest as lost:
-            if _EMULATOR_RACE not in str(lost):
-                raise
-            self._boot()
-
-    def _boot(self) -> None:
         host.need(emulator.PROGRAM)
-        self.kernel = image = kernel.fetch(self.release)
+        self.kernel = kernel.fetch(self.release)
         emulator.find()
         self._workdir = Workdir()
-        folder = self._workdir.path
-        self._share = folder / "share"
+        self._share = self._workdir.path / "share"
         self._share.mkdir(mode=0o777)
         try:
-            for port, device in enumerate(self._hardware):
-                # One by one: if one fails, those before it are stopped.
-                self._attached.append(device.attach(folder, port))
-            command = self._command(image, folder)
-            self._qemu = host.start(command, folder / EMULATOR_LOG, niceness=_NICENESS)
-            wire = Channel.connect(
-                folder / "agent",
-                lambda: self.alive,
-                lambda: why_lost(folder),
-                lambda: why_silent(folder),
-            )
-            super().__init__(wire, self._share, folder)
-            if self._icount:
-                # Whenever its CPU waits for the host, the clock jumps to the next timer.
-                self.clock_ahead = 5e3
-            self._connected = True
-            self.channel.hello(BOOT_TIMEOUT_S)
-            self._greeted = True
-            self._load_drivers()
-            self._set_queues()
-            if self._forwards:
-                self.check(_NETWORK_UP)
+            self._attach()
+            self._power_on()
         except BaseException:
             self.stop()
             raise
@@ -163,16 +139,65 @@ class Guest(Session):
             with contextlib.suppress(LabError):
                 self.channel.send("power_off")
                 wait_until(lambda: not self.alive, 20, "the guest to power off")
+        self._end_emulator()
+        for attached in self._attached:
+            attached.stop()
+        self._attached = []
+        self._workdir.remove()
+
+    def reboot(self) -> None:
+        """Have systemd shut down, and boot again with the same disks."""
+        self.run(["systemctl", "--no-block", "poweroff"])
+        wait_until(lambda: not self.alive, SHUTDOWN_TIMEOUT_S, "the guest to shut down")
+        self._end_emulator()
+        self._power_on()
+
+    def _attach(self) -> None:
+        folder = self._workdir.path
+        # One by one: if one fails, those before it are stopped.
+        for port, device in enumerate(self._hardware):
+            self._attached.append(device.attach(folder, port))
+        if self._root is not None:
+            self._attached.append(SystemDisk().attach(folder))
+
+    def _power_on(self) -> None:
+        try:
+            self._boot()
+        except LostGuest as lost:
+            if _EMULATOR_RACE not in str(lost):
+                raise
+            self._end_emulator()
+            self._boot()
+
+    def _boot(self) -> None:
+        folder = self._workdir.path
+        log = folder / EMULATOR_LOG
+        self._qemu = host.start(self._command(self.kernel, folder), log, niceness=_NICENESS)
+        wire = Channel.connect(
+            folder / "agent",
+            lambda: self.alive,
+            lambda: why_lost(folder),
+            lambda: why_silent(folder),
+        )
+        super().__init__(wire, self._share, folder)
+        if self._icount:
+            # Whenever its CPU waits for the host, the clock jumps to the next timer.
+            self.clock_ahead = 5e3
+        self._connected = True
+        self.channel.hello(BOOT_TIMEOUT_S)
+        self._greeted = True
+        self._load_drivers()
+        self._set_queues()
+        if self._forwards:
+            self.check(_NETWORK_UP)
+
+    def _end_emulator(self) -> None:
         if self._connected:
             self.channel.close()
         self._connected = self._greeted = False
         if self._qemu is not None:
             host.stop(self._qemu)
             self._qemu = None
-        for attached in self._attached:
-            attached.stop()
-        self._attached = []
-        self._workdir.remove()
 
     def _load_drivers(self) -> None:
         modules = dict.fromkeys(m for attached in self._attached for m in attached.modules)
@@ -201,7 +226,7 @@ class Guest(Session):
             *("-smp", str(self._cpus), "-no-reboot", *self._timing()),
             *("-serial", f"file:{folder / CONSOLE}"),
             *("-monitor", f"unix:{folder / MONITOR},server=on,wait=off"),
-            *("-kernel", str(image.image), "-initrd", str(initramfs.build(image))),
+            *("-kernel", str(image.image), "-initrd", str(self._initramfs(image))),
             *("-append", self._append(image)),
             *("-object", "rng-random,id=rng,filename=/dev/urandom"),
             *("-device", "virtio-rng-pci,rng=rng", "-device", "virtio-serial-pci"),
@@ -217,11 +242,14 @@ class Guest(Session):
             return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
         return ["-accel", "tcg,thread=multi"]
 
+    def _initramfs(self, image: kernel.Kernel) -> Path:
+        return initramfs.build(image, () if self._root is None else SystemDisk.file_system)
+
     def _folders(self, image: kernel.Kernel) -> list[tuple[str, Path, str, str]]:
         """Tag, folder of the host, mount options, and where the guest sees it."""
         modules = f"/lib/modules/{image.abi}"
         return [
-            ("lab-root", Path("/"), "", ""),
+            ("lab-root", self._root or Path("/"), "", ""),
             ("lab-modules", image.modules, "ro+cache=loose", modules),
             # Not cached: an edit in the checkout must show without a new boot.
             ("lab-checkout", CHECKOUT, "ro+cache=none", str(CHECKOUT)),
@@ -240,6 +268,8 @@ class Guest(Session):
         words = [*_KERNEL_OPTIONS, f"lab_checkout={CHECKOUT}", f"lab_mounts={mounts}"]
         if self._systemd:
             words.append("lab_init=systemd")
+        if self._root is not None:
+            words.append(f"lab_disk={SystemDisk.name}")
         if " " in f"{CHECKOUT}{self._share}":
             raise LostGuest("the checkout's path must not contain a blank")
         return " ".join(words)

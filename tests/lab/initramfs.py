@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.lab import compression, host
@@ -32,9 +33,9 @@ _DIRECTORY = 0o040755
 _EXECUTABLE = 0o100755
 
 
-def build(kernel: Kernel) -> Path:
+def build(kernel: Kernel, more_modules: Sequence[str] = ()) -> Path:
     """The archive for a kernel, rebuilt only if its content has changed."""
-    files = _contents(kernel)
+    files = _contents(kernel, [*BOOT_MODULES, *more_modules])
     digest = hashlib.sha256()
     for name, data in files:
         digest.update(f"{name} {len(data)} ".encode() + data)
@@ -48,11 +49,11 @@ def build(kernel: Kernel) -> Path:
     return archive
 
 
-def _contents(kernel: Kernel) -> list[tuple[str, bytes]]:
+def _contents(kernel: Kernel, names: Sequence[str]) -> list[tuple[str, bytes]]:
     # insmod of busybox takes no compressed module.
     modules = {
         path.name.partition(".")[0] + ".ko": compression.plain(path.read_bytes())
-        for path in _with_dependencies(kernel)
+        for path in _with_dependencies(kernel, names)
     }
     return [
         ("init", (HERE / "guest-init").read_bytes()),
@@ -71,7 +72,7 @@ def _static_busybox() -> Path:
     return Path(path)
 
 
-def _with_dependencies(kernel: Kernel) -> list[Path]:
+def _with_dependencies(kernel: Kernel, names: Sequence[str]) -> list[Path]:
     """Module files in an order in which each finds what it needs already loaded."""
     needs: dict[str, list[str]] = {}
     for line in (kernel.modules / "modules.dep").read_text().splitlines():
@@ -80,7 +81,7 @@ def _with_dependencies(kernel: Kernel) -> list[Path]:
         needs[path] = dependencies.split()[::-1]
     by_name = {Path(path).name.split(".")[0].replace("-", "_"): path for path in needs}
     ordered: dict[str, None] = {}
-    for name in BOOT_MODULES:
+    for name in names:
         # One that is absent is built into this kernel.
         if name in by_name:
             path = by_name[name]

@@ -48,8 +48,8 @@ class Stack(ABC):
         settings: an administrator's knobs, set before the originals are noted.
         """
         self.session = session
-        self.hdd = session.device(hdd)
-        self.ssd = session.device(ssd)
+        self._disks = hdd, ssd
+        self._find_disks()
         self._scheduler = scheduler
         self._settings = dict(settings or {})
         self._may_differ: set[str] = set()
@@ -64,7 +64,7 @@ class Stack(ABC):
         self._load_modules()
         if self._scheduler == "bfq":
             self.session.check(["modprobe", "bfq"])
-        self._next_message = max((r.number for r in self.session.kernel_log()), default=-1) + 1
+        self._skip_messages()
         try:
             # An interrupted run may have left a volume on these devices.
             self._tear_down()
@@ -85,6 +85,14 @@ class Stack(ABC):
         findings = self.findings() + self._metadata_findings()
         self._tear_down()
         UncleanStack.raise_if(findings, error)
+
+    def reassemble(self) -> None:
+        """Bring the volume up after a reboot of the guest, as udev would; the originals stay."""
+        self._find_disks()
+        self._load_modules()
+        self._skip_messages()
+        self._assemble()
+        self._configure()
 
     def knob_path(self, name: str) -> str:
         """Path of a knob of a block device, e.g. `hdd:queue/scheduler`."""
@@ -156,6 +164,12 @@ class Stack(ABC):
         found = {name: values[self.knob_path(name)] for name in names}
         return {name: knobs.selected(text) for name, text in found.items() if text is not None}
 
+    def _find_disks(self) -> None:
+        self.hdd, self.ssd = map(self.session.device, self._disks)
+
+    def _skip_messages(self) -> None:
+        self._next_message = max((r.number for r in self.session.kernel_log()), default=-1) + 1
+
     def _configure(self) -> None:
         self.set_knob("hdd:queue/scheduler", self._scheduler)
         for name, value in self._settings.items():
@@ -176,6 +190,10 @@ class Stack(ABC):
     @abstractmethod
     def _make(self) -> None:
         """Make the volume; sets `volume` and `device`."""
+
+    @abstractmethod
+    def _assemble(self) -> None:
+        """Bring a volume up that has been made before."""
 
     @abstractmethod
     def _tear_down(self) -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.house_rules import REPO
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
 from tests.package.chroot import Chroot, base
+from tests.package.debian_build import BUILT
 
-BUILT = REPO / "build" / "packages"
 _TIMEOUT_S = 1200
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.house_rules import REPO
 from tests.lab import host
 from tests.package.chroot import contents, dependencies, group
-from tests.package.conftest import BUILT
+from tests.package.debian_build import BUILT
 
 DEBIAN = REPO / "packaging" / "debian"
 CONTROL = (DEBIAN / "control").read_text()

@@ -18,10 +18,9 @@ from tests.lab import host
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
 from tests.package.chroot import Chroot, base
-from tests.package.conftest import BUILT
+from tests.package.debian_build import BUILT, build_in
 from tests.package.test_contents import names_of
 
-TOOLS = ("build-essential", "debhelper", "dh-python", "python3-click", "python3-yaml")
 AS_USER = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 NETWORK = "ip link set lo up; chmod 1777 $root/tmp"
 ANSWER = r"""
@@ -42,17 +41,9 @@ exit 1
 def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The packages that Debian 13 builds without a network."""
     try:
-        system = Chroot(base("trixie", "build", TOOLS), tmp_path_factory.mktemp("build") / "system")
+        return build_in("trixie", tmp_path_factory.mktemp("build") / "system")
     except NoLab as reason:
         without_lab(reason)
-    for source in [*BUILT.glob("ebbgate_*.dsc"), *BUILT.glob("ebbgate_*.tar.xz")]:
-        host.run(["install", "-D", source, system.path(f"/tmp/{source.name}")])
-    build = (
-        "cd /tmp; dpkg-source --no-check --extract ebbgate_*.dsc tree; cd tree;"
-        " dpkg-buildpackage --no-sign --build=binary"
-    )
-    system.check("sh", "-ec", build)
-    return sorted(system.path("/tmp").glob("ebbgate*_*.deb"))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from ebbgate import __version__
 from tests.house_rules import REPO
 from tests.lab import host
 from tests.package.chroot import PERCENT, Chroot, Done, contents
-from tests.package.conftest import BUILT
+from tests.package.debian_build import BUILT
 
 RPMS = BUILT / "rpm"
 LINT = REPO / "packaging" / "rpm" / "rpmlint.toml"
