@@ -72,7 +72,9 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--variant", default="", help="only this variant of the scenario")
-    parser.add_argument("--trace", type=Path, nargs="*", default=[], help="for trace-gaps")
+    parser.add_argument(
+        "--trace", type=Path, nargs="*", default=[], help="block traces (trace-gaps, mrc)"
+    )
     parser.add_argument(
         "--table", action="store_true", help="write the kept results into README.md and RESULTS.md"
     )

@@ -16,7 +16,7 @@ from tests.bench.report import Report
 class Context:
     """Options of a run.
 
-    `variant`: of the scenario; empty: all. `traces`: files for `trace-gaps`.
+    `variant`: of the scenario; empty: all. `traces`: block traces for scenarios that take them.
     """
 
     repetitions: int

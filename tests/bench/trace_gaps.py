@@ -1,47 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`trace-gaps`: what ebbgate gets out of the gaps of real block traces. I/O: reads them; zstd.
+"""`trace-gaps`: what ebbgate gets out of the gaps of real block traces. I/O: reads them.
 
-`make bench S=trace-gaps TRACE=FILE`, or several files in quotes. A trace is CSV with the columns
-t_us,op,offset,size,dev, plain or compressed (.zst). Each of its devices is a volume of its own.
-Needs no lab.
+Each device of a trace is a volume of its own. Needs no lab.
 """
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
-from pathlib import Path
 
-from ebbgate.units import NS_PER_S, NS_PER_US
+from ebbgate.units import NS_PER_S
 from tests.bench.context import Context, Scenario
 from tests.bench.gap_rules import RULES, Gain, Gap, gain, gaps_of
 from tests.bench.report import Report
-from tests.lab import host
-from tests.lab.errors import LabError, NoLab
+from tests.bench.trace import lines_of, requests_of, traces_of
 
 SHARE_GOAL = ">= 0.87"
-_COLUMNS = ["t_us", "op", "offset", "size", "dev"]
-_NO_TRACE = (
-    "it needs a block trace, and none is shipped; next: make bench S=trace-gaps TRACE=FILE"
-    " (CSV or .csv.zst with the columns " + ",".join(_COLUMNS) + ")"
-)
 Volumes = Mapping[str, Sequence[Gap]]
 """The gaps of each device."""
 
 
 def run(context: Context) -> Report:
     """Give each rule the gaps of each trace; a repetition would be the same."""
-    if not context.traces:
-        raise LabError(_NO_TRACE)
     runs: dict[str, list[dict[str, float]]] = {}
     ratios: dict[str, float] = {}
     goals: dict[str, str] = {}
     notes = []
-    for path in context.traces:
-        name = path.name.split(".")[0]
+    for name, path in traces_of(context, "trace-gaps").items():
         volumes = volumes_of(lines_of(path))
         gains = {rule: [gain(gaps, RULES[rule]) for gaps in volumes.values()] for rule in RULES}
         totals = {rule: reduce(add, found, Gain()) for rule, found in gains.items()}
@@ -55,32 +42,11 @@ def run(context: Context) -> Report:
     return Report("trace-gaps", runs, ratios, goals, notes)
 
 
-def lines_of(path: Path) -> list[str]:
-    """Return the lines of a trace."""
-    try:
-        if path.suffix != ".zst":
-            return path.read_text().splitlines()
-        if host.find("zstd") is None:
-            raise NoLab(f"{path} is compressed; next: install zstd")
-        path.stat()
-        return host.run(["zstd", "-dcq", "--", path]).splitlines()
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror}") from error
-
-
 def volumes_of(lines: Iterable[str]) -> Volumes:
     """Return the gaps of each device of a trace."""
-    rows = csv.reader(lines)
-    header = next(rows, [])
-    if header != _COLUMNS:
-        raise LabError(f"not a trace: its first line is not {','.join(_COLUMNS)}")
     arrivals: dict[str, list[int]] = defaultdict(list)
-    for number, row in enumerate(rows, start=2):
-        try:
-            at_us, _, _, _, device = row
-            arrivals[device].append(int(at_us) * NS_PER_US)
-        except ValueError as error:
-            raise LabError(f"line {number}: {error}") from error
+    for request in requests_of(lines):
+        arrivals[request.device].append(request.at_ns)
     return {device: gaps_of(arrivals[device]) for device in sorted(arrivals)}
 
 
