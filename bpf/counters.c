@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "counters.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static void add(__u64 *sum, const __u64 *one, size_t bytes)
@@ -18,7 +19,8 @@ void sum_volume(const struct probe *p, const struct volume *v, struct eb_vol_cpu
 {
 	memset(sum, 0, sizeof(*sum));
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
-		add((__u64 *)sum, (const __u64 *)on_cpu(p, v, cpu), sizeof(*sum));
+		add((__u64 *)sum, (const __u64 *)on_cpu(p, v, cpu),
+		    offsetof(struct eb_vol_cpu, reuse));
 }
 
 void sum_device(const struct probe *p, int device, struct eb_dev_cpu *sum)

@@ -195,6 +195,7 @@ static void tick(struct probe *p, uint64_t now)
 		sum_volume(p, v, &sum);
 		correct_in_flight(p, v, &sum);
 		correct_destage(p, v, now);
+		write_reuse(p, v, now);
 		write_tick(p, v, &sum, now);
 	}
 	p->warning[WARN_RECURSION].n = p->misses;

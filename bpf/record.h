@@ -12,6 +12,7 @@
 #include <linux/types.h>
 #endif
 #include "hist.h"
+#include "reuse.h"
 
 /* A server has a handful of cached volumes; with 16 the streams take 1 MiB. */
 #define EB_VOLUMES 16
@@ -157,6 +158,9 @@ struct eb_vol_cpu {
 	__u64 lost_unmatched;
 	__u64 lost_streams;
 	__u64 lost_table;
+	__u64 lost_reuse;
+	/* The last member: it is no counter. */
+	struct reuse_ring reuse;
 } __attribute__((aligned(64)));
 
 #define EB_DESTAGE 0

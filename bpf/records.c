@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "clock.h"
+#include "reuse_ring.h"
 
 #define PROTOCOL 1
 #define DEV_BYTES 24
+/* Of all CPUs between two ticks: a reader must not spend long on one record. */
+#define REUSE_REFS_MAX 1024
 
 void write_record(struct probe *p)
 {
@@ -112,6 +115,28 @@ void write_queue(struct probe *p, const struct volume *v, const struct queue_sam
 	json_u64(&p->json, "reads", s->reads);
 	json_u64(&p->json, "awaiting_write", s->awaiting_write);
 	json_u64(&p->json, "fg", s->foreground);
+	write_record(p);
+}
+
+void write_reuse(struct probe *p, struct volume *v, uint64_t now)
+{
+	struct reuse_ref refs[REUSE_REFS_MAX];
+	unsigned long long values[REUSE_REFS_MAX];
+	size_t n = 0;
+
+	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++) {
+		struct eb_vol_cpu *c = &p->vol_cpu[volume_index(p, v) * p->ncpu + cpu];
+
+		n += reuse_take(&c->reuse, refs + n, REUSE_REFS_MAX - n, &v->lost_reuse);
+	}
+	if (!n)
+		return;
+	reuse_sort(refs, n);
+	for (size_t i = 0; i < n; i++)
+		values[i] = refs[i].ref;
+	json_begin(&p->json, "reuse", now);
+	json_str(&p->json, "vol", v->name);
+	json_array(&p->json, "refs", values, n);
 	write_record(p);
 }
 

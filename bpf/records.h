@@ -16,6 +16,8 @@ void write_untrack(struct probe *p, const struct volume *v, const char *why);
 void write_edge(struct probe *p, const struct volume *v, const struct edge *edge);
 void write_queue(struct probe *p, const struct volume *v, const struct queue_sample *s,
 		 uint64_t now);
+/* The references to sampled blocks since the last one, if there are any. */
+void write_reuse(struct probe *p, struct volume *v, uint64_t now);
 void write_error(struct probe *p, const char *text, const char *line);
 void write_warnings(struct probe *p, uint64_t now);
 void write_bye(struct probe *p);

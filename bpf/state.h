@@ -68,6 +68,8 @@ struct volume {
 	/* tick_record.c: highest values of differences that are reported as counters. */
 	uint64_t other_ios, other_bytes;
 	uint64_t foreground_ios[EB_DIRS], foreground_bytes[EB_DIRS];
+
+	uint64_t lost_reuse; /* records.c: sampled references that were not read in time */
 };
 
 enum warning_kind {

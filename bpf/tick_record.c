@@ -193,13 +193,14 @@ static void put_devices(struct probe *p, struct volume *v)
 	json_close(&p->json);
 }
 
-static void put_lost(struct probe *p, const struct eb_vol_cpu *c)
+static void put_lost(struct probe *p, const struct volume *v, const struct eb_vol_cpu *c)
 {
 	json_open(&p->json, "lost");
 	json_u64(&p->json, "ring", c->lost_ring);
 	json_u64(&p->json, "unmatched", c->lost_unmatched);
 	json_u64(&p->json, "streams", c->lost_streams);
 	json_u64(&p->json, "table", c->lost_table);
+	json_u64(&p->json, "reuse", c->lost_reuse + v->lost_reuse);
 	json_u64(&p->json, "missed", p->misses);
 	json_close(&p->json);
 	p->warning[WARN_RING_LOST].n += c->lost_ring;
@@ -221,6 +222,6 @@ void write_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, u
 		put_bypass(&p->json, v, c);
 	}
 	put_devices(p, v);
-	put_lost(p, c);
+	put_lost(p, v, c);
 	write_record(p);
 }

@@ -28,6 +28,7 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 	struct eb_vol *v = volume_of(e->volume);
 	__u32 opf = bio->bi_opf, bytes = bio->bi_iter.bi_size, dir = opf & 1, run;
 	struct eb_arrivals *a;
+	__u64 sector;
 
 	if (!c)
 		return;
@@ -55,8 +56,10 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 		return;
 	if (opf & flags.sync)
 		a->sync++;
-	run = stream_advance(&streams[e->volume & (EB_VOLUMES - 1)][dir], bio->bi_iter.bi_sector,
-			     bytes >> 9, stream_tick(stamp), &c->lost_streams);
+	sector = bio->bi_iter.bi_sector;
+	run = stream_advance(&streams[e->volume & (EB_VOLUMES - 1)][dir], sector, bytes >> 9,
+			     stream_tick(stamp), &c->lost_streams);
+	reuse_request(&c->reuse, sector, bytes >> 9, dir, stamp, &c->lost_reuse);
 	a->ios++;
 	a->runs[bounded(stream_run_bucket(run), HIST_LOG2_BUCKETS)] += bytes;
 }
