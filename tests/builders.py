@@ -176,6 +176,13 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "disturbance_ns": 3_000_000,
         "foreground": rates,
         "paths": [hit],
+        "miss_ratio": {
+            "observed_ns": 7200 * NS_PER_S,
+            "sampled_reads": 9000,
+            "reads_min": 256,
+            "sizes_bytes": [GIB // 16 << octave for octave in range(9)],
+            "miss_ratios": [0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.125, 0.1, 0.1],
+        },
         "knobs": {
             "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},
             "sequential_cutoff": {"value": "4194304", "original": None, "owner": "kernel"},

@@ -15,7 +15,7 @@ from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.snapshot import VolumeView, view_volume
-from ebbgate.cli.status import draw_daemon, draw_missing, draw_sentence
+from ebbgate.cli.status import MODELLED, draw_daemon, draw_missing, draw_sentence
 from ebbgate.errors import Unavailable
 from ebbgate.model.status import ProposalStatus
 from ebbgate.model.status_json import status_from_json
@@ -79,6 +79,8 @@ def _draw(page: Page, view: VolumeView, history: Sequence[Document]) -> None:
     policy = f", {format.policy(status)}" if status.policy else ""
     page.heading(view.volume.title, mode + policy)
     draw_sentence(page, view)
+    if status.miss_ratio is not None:
+        page.line(f"{MODELLED}: {format.hit_ratios(status.miss_ratio)}", indent=2)
     for proposal in status.proposals:
         page.gap()
         _proposal(page, proposal)

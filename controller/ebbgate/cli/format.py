@@ -12,7 +12,13 @@ from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Rates
 from ebbgate.model.records import Direction
-from ebbgate.model.status import GateStatus, KnobStatus, OverrideStatus, VolumeStatus
+from ebbgate.model.status import (
+    GateStatus,
+    KnobStatus,
+    MissRatioStatus,
+    OverrideStatus,
+    VolumeStatus,
+)
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
 
@@ -134,6 +140,17 @@ def device(found: Device) -> str:
     media = {True: "rotational", False: "not rotational", None: None}[found.rotational]
     words = filter(None, [size(found.size_bytes), media, found.scheduler])
     return f"{found.name} ({', '.join(words)})"
+
+
+def hit_ratios(modelled: MissRatioStatus) -> str:
+    """`41% of reads with half the cache, 62% with this one, 81% with twice as much, ...`."""
+    sizes = {"this one": 0, "twice as much": 1, "4 times as much": 2}
+    half = modelled.hit_ratio(-1)
+    if half is None:
+        read = f"{modelled.sampled_reads} of {modelled.reads_min} sampled reads"
+        return f"not known yet ({read})"
+    found = [f"{ratio(modelled.hit_ratio(at))} with {name}" for name, at in sizes.items()]
+    return ", ".join([f"{ratio(half)} of reads with half the cache", *found])
 
 
 def disk_state(status: VolumeStatus) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -24,6 +24,9 @@ from ebbgate.store.write_health import log_warning
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
+
+MODELLED: Final = "hits (model)"
+"""How the hit ratios of the miss-ratio curve are called."""
 
 
 @click.command()
@@ -148,6 +151,7 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
         ("write-back", f"{format.gate(status.gate)}, starts after {wait}"),
         *_disturbance(status),
         *_queue(status),
+        *_hit_ratios(status),
     ]
 
 
@@ -156,6 +160,11 @@ def _queue(status: VolumeStatus) -> list[tuple[str, str]]:
     conditions = (each for proposal in status.proposals for each in proposal.conditions)
     queues = (each.measured for each in conditions if each.signal == DISK_QUEUE)
     return [("queue of the disks", each) for each in queues if each]
+
+
+def _hit_ratios(status: VolumeStatus) -> list[tuple[str, str]]:
+    modelled = status.miss_ratio
+    return [(MODELLED, format.hit_ratios(modelled))] if modelled else []
 
 
 def _disturbance(status: VolumeStatus) -> list[tuple[str, str]]:

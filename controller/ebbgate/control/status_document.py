@@ -15,6 +15,7 @@ from ebbgate.model.status import (
     GateStatus,
     KernelSleepStatus,
     KnobStatus,
+    MissRatioStatus,
     OverrideStatus,
     PathStatus,
     ProposalStatus,
@@ -64,6 +65,7 @@ class StatusInputs:
     cleaning: Cleaning | None = None
     overrides: tuple[ActiveOverride, ...] = ()
     destage: DestageParams | None = None
+    miss_ratio: MissRatioStatus | None = None
     totals: Totals = field(default_factory=Totals)
 
 
@@ -106,6 +108,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         bypass_bytes=frame.bypass_bytes,
         gap_counts=frame.gap_counts,
         run_bytes=frame.run_bytes,
+        miss_ratio=view.miss_ratio,
         knobs=_knobs(view, frame),
         proposals=tuple(_proposal(each, decision) for each in decision.proposals),
         cleaning=_cleaning(view, frame),

@@ -24,7 +24,16 @@ from ebbgate.log_messages.volumes import DECISION, TABLE_RELOADED, VOLUME_POLICY
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
-from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked, TrackRefused
+from ebbgate.model.records import (
+    Edge,
+    EdgeKind,
+    QueueSample,
+    Record,
+    ReuseSamples,
+    Tick,
+    Tracked,
+    TrackRefused,
+)
 from ebbgate.model.volume import DiskUsers, Mode, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
@@ -101,7 +110,7 @@ class VolumeLoop:
             self._send_probe_settings(outcome)
         elif isinstance(record, Edge):
             self._on_edge(record)
-        elif isinstance(record, Tick | Tracked | TrackRefused):
+        elif isinstance(record, ReuseSamples | Tick | Tracked | TrackRefused):
             self.signals.on_record(record)
 
     def _on_edge(self, edge: Edge) -> None:
@@ -143,7 +152,7 @@ class VolumeLoop:
 
     def _send_status(self, frame: Frame) -> None:
         self.events.sample(frame)
-        status = volume_status(self._status_inputs(), frame, self._outcome())
+        status = volume_status(self._status_inputs(frame), frame, self._outcome())
         self.events.live(self.volume.name, status)
 
     def probe_restarted(self) -> None:
@@ -259,7 +268,7 @@ class VolumeLoop:
             due_ns = max(due_ns, self.last_sent_wait_ns)
         return self.now_ns() - due_ns
 
-    def _status_inputs(self) -> StatusInputs:
+    def _status_inputs(self, frame: Frame) -> StatusInputs:
         rollbacks = self.state.arbiter.rollback.rollbacks()
         return StatusInputs(
             volume=self.volume,
@@ -276,6 +285,7 @@ class VolumeLoop:
             overrides=self.overrides.active,
             destage=self.policy.destage,
             sleep_left_s=self.signals.sleep_left_s(),
+            miss_ratio=self.signals.miss_ratio(frame.cache_bytes),
             totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )
 

@@ -11,13 +11,14 @@ from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
 from ebbgate.model.power import NOT_ASKED, DiskPower
-from ebbgate.model.records import Tick, Tracked, TrackRefused
-from ebbgate.model.status import CacheWrites
+from ebbgate.model.records import ReuseSamples, Tick, Tracked, TrackRefused
+from ebbgate.model.status import CacheWrites, MissRatioStatus
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, build, on_tick, on_tracked, reset_counters, totals
 from ebbgate.signals.kernel_sleep import KernelSleep
 from ebbgate.signals.totals import Changes, Totals
+from ebbgate.signals.volume_curve import VolumeCurve
 
 
 @dataclass(slots=True)
@@ -37,13 +38,19 @@ class VolumeSignals:
     _frames: FrameState = field(default_factory=FrameState)
     _kernel_sleep: KernelSleep | None = None
     _dirty_since_ns: int | None = None
+    _curve: VolumeCurve = field(default_factory=VolumeCurve)
 
-    def on_record(self, record: Tick | Tracked | TrackRefused) -> None:
+    def on_record(self, record: ReuseSamples | Tick | Tracked | TrackRefused) -> None:
         """Take a record of the probe."""
+        if isinstance(record, ReuseSamples):
+            self._curve.on_samples(record)
+            return
         if isinstance(record, Tracked | TrackRefused):
             self._frames = on_tracked(self._frames, record)
+            self._curve.on_tracked()
             return
         self._frames = on_tick(self._frames, record)
+        self._curve.on_tick(record)
         self.lost = dict(record.lost)
         # The end of the kernel thread's sleep is known once we have changed its delay.
         delay = self.writer.owned.get(DELAY)
@@ -87,6 +94,10 @@ class VolumeSignals:
     def sleep_left_s(self) -> float | None:
         """Return how long the kernel's writeback thread may still sleep; None: it does not."""
         return kernel_sleep.left_s(self._kernel_sleep, self.now_ns())
+
+    def miss_ratio(self, cache_bytes: int | None) -> MissRatioStatus:
+        """Return which share of reads caches of other sizes would miss."""
+        return self._curve.status(cache_bytes, self.now_ns())
 
     def totals(self, changes: Changes, decisions: int, rollbacks: Mapping[str, int]) -> Totals:
         """Return what was counted since the daemon follows the volume."""

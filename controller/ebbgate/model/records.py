@@ -129,6 +129,18 @@ class QueueSample:
 
 
 @dataclass(frozen=True, slots=True)
+class ReuseSamples:
+    """References to sampled blocks of 4 KiB, in their order (bpf/reuse.h tells which are sampled).
+
+    Each is twice the number of its block, plus 1 for a write.
+    """
+
+    volume: str
+    at_ns: int
+    references: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tracked:
     """The probe follows this volume from now on.
 
@@ -176,4 +188,15 @@ class Bye:
     why: str
 
 
-Record = Hello | Tick | Edge | QueueSample | Tracked | TrackRefused | Untracked | ProbeWarning | Bye
+Record = (
+    Hello
+    | Tick
+    | Edge
+    | QueueSample
+    | ReuseSamples
+    | Tracked
+    | TrackRefused
+    | Untracked
+    | ProbeWarning
+    | Bye
+)

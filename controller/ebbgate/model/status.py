@@ -20,6 +20,8 @@ from ebbgate.units import NS_PER_S
 
 DAEMON: Final = ""
 """The name under which the daemon records its own status, beside those of the volumes."""
+CURVE_OCTAVES: Final = 4
+"""The miss-ratio curve ends at a 16th and at 16 times the present size of the cache."""
 STATUS_STALE_NS: Final = 5 * NS_PER_S
 """The daemon writes every second: if a status is older, the daemon hangs or has ended."""
 
@@ -160,6 +162,28 @@ class VolumeTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class MissRatioStatus:
+    """The share of reads that caches of other sizes would miss, as a model has it.
+
+    `sizes_bytes`: evenly spaced octaves, from `CURVE_OCTAVES` below the present size to as many
+    above it; empty with less than `reads_min` sampled reads. `observed_ns`: for how long.
+    """
+
+    observed_ns: int
+    sampled_reads: int
+    reads_min: int
+    sizes_bytes: tuple[int, ...] = ()
+    miss_ratios: tuple[float, ...] = ()
+
+    def hit_ratio(self, octaves: int) -> float | None:
+        """Return the hit ratio of a cache so many times twice (or half) as large."""
+        if not self.miss_ratios:
+            return None
+        steps = (len(self.miss_ratios) - 1) // (2 * CURVE_OCTAVES)
+        return round(1 - self.miss_ratios[len(self.miss_ratios) // 2 + octaves * steps], 6)
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeStatus:
     """A volume as the daemon last saw it.
 
@@ -205,6 +229,7 @@ class VolumeStatus:
     bypass_bytes: Mapping[str, int] = field(default_factory=dict)
     gap_counts: tuple[float, ...] = ()
     run_bytes: Mapping[Direction, tuple[float, ...]] = field(default_factory=dict)
+    miss_ratio: MissRatioStatus | None = None
     knobs: Mapping[str, KnobStatus] = field(default_factory=dict)
     proposals: tuple[ProposalStatus, ...] = ()
     cleaning: CleaningStatus | None = None

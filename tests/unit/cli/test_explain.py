@@ -74,3 +74,20 @@ def test_explain_without_decisions_names_the_next_step(cli: Cli) -> None:
         "ebbgate: no decision was recorded for bcache0\n"
         "  start the daemon: systemctl start ebbgated\n"
     )
+
+
+def test_it_tells_what_another_size_of_the_cache_would_bring(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+        for command in ("explain", "status"):
+            out = " ".join(cli(command, "bcache0").out.split())
+            assert "hits (model)" in out
+            assert "40% of reads with half the cache, 50% with this one, 75% with twice" in out
+
+
+def test_too_few_reads_give_no_figures(cli: Cli) -> None:
+    curve = {"observed_ns": 5, "sampled_reads": 12, "reads_min": 256}
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(miss_ratio=curve), NOW_NS)
+        out = cli("explain", "bcache0").out
+    assert "hits (model): not known yet (12 of 256 sampled reads)" in out

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ebbgate.model.records import ReuseSamples
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from tests.volume_loop_fixture import LoopHarness
 
@@ -59,3 +60,17 @@ def test_writes_to_the_cache_name_its_device(enforced: LoopHarness) -> None:
     enforced.tick(cache_written_bytes=MIB)
     expected = {"device": cache.name, "bytes": MIB}
     assert enforced.kept.document["totals"]["cache_writes"] == expected
+
+
+def test_the_miss_ratio_curve_is_around_the_present_size(enforced: LoopHarness) -> None:
+    for _ in range(4):
+        references = tuple(2 * 256 * block for block in range(128))
+        enforced.loop.on_record(ReuseSamples(enforced.volume.name, 1, references))
+    enforced.now_ms += 10_000
+    enforced.tick()
+    document = enforced.kept.document
+    curve = document["miss_ratio"]
+    assert curve["sampled_reads"] == 512
+    sizes = curve["sizes_bytes"]
+    assert sizes[len(sizes) // 2] == document["cache_bytes"]
+    assert curve["miss_ratios"][-1] == 0.25

@@ -22,6 +22,7 @@ from ebbgate.model.records import (
     ProbeWarning,
     QueueSample,
     Record,
+    ReuseSamples,
     Tick,
     TimedFlow,
     Tracked,
@@ -57,6 +58,7 @@ QUEUE = {
     [
         (HELLO, Hello(1, 1, "ebpf", "0.1.0", "b", HELLO["signals"])),  # type: ignore[arg-type]
         ({"t": "track", "ns": 2, "vol": "bcache0", "kind": "bcache"}, Tracked("bcache0", 2)),
+        ({"t": "reuse", "ns": 3, "vol": "v", "refs": [316, 633]}, ReuseSamples("v", 3, (316, 633))),
         ({"t": "track", "ns": 2, "vol": "v", "class": "ok, but coarse"}, Tracked("v", 2)),
         ({"t": "track", "ns": 2, "vol": "v", "class": "missing: why"}, Tracked("v", 2, "why")),
         (

@@ -123,6 +123,13 @@ def names(text: str) -> set[str]:
     return {name for name, _ in samples(text)}
 
 
+def test_the_modelled_hit_ratio_has_a_series_for_each_of_five_sizes() -> None:
+    found, scales = samples(page()), ("0.25", "0.5", "1", "2", "4")
+    ratios = [value(found, "ebbgate_modelled_hit_ratio", scale=scale) for scale in scales]
+    assert ratios == [0.3, 0.4, 0.5, 0.75, 0.875]
+    assert "ebbgate_modelled_hit_ratio" not in names(page(miss_ratio=None))
+
+
 # ---- formats ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("openmetrics", [False, True])
 def test_page_equals_the_golden_file(openmetrics: bool) -> None:
@@ -351,7 +358,7 @@ def test_gaps_have_their_exact_sum() -> None:
 # ---- how many -----------------------------------------------------------------------------------
 HOST_SERIES = 13
 """Of the daemon, its probe, its history and its policies."""
-VOLUME_SERIES = 320
+VOLUME_SERIES = 325
 """Of a bcache volume on one disk that has seen everything, without `ebbgate_knob_changes_total`,
 which has one for each knob and actor: a few, and at most 257. packaging/README.md has the sums."""
 

@@ -970,6 +970,24 @@ export interface components {
             /** @description The volume. */
             volume: string;
         };
+        /**
+         * @description The share of reads that caches of other sizes would miss, from a sample of the blocks.
+         *
+         *     The model is a cache that takes in every block of 4 KiB that is read or written and evicts the
+         *     least recently used one. Reads of a day ago count half.
+         */
+        MissRatio: {
+            /** @description The share of reads that a cache of each size would miss. Unit: 1. */
+            miss_ratios: number[];
+            /** @description How long reads have been observed. Unit: ns. */
+            observed_ns: number;
+            /** @description With fewer sampled reads there are no ratios. Unit: reads. */
+            reads_min: number;
+            /** @description Sampled reads that it rests on; old ones count less. Unit: reads. */
+            sampled_reads: number;
+            /** @description Sizes of the cache, rising by a factor of 2^(1/4); the middle one is the present size. Unit: B. */
+            sizes_bytes: number[];
+        };
         /** @description A request to the daemon, which carries it out within a second or two. */
         NewIntent: {
             /**
@@ -1265,6 +1283,8 @@ export interface components {
             lost: {
                 [key: string]: number;
             };
+            /** @description What other sizes of the cache would bring; null from an older daemon. */
+            miss_ratio: components["schemas"]["MissRatio"] | null;
             /** @description Signals that are unknown, each with the reason. */
             missing: {
                 [key: string]: string;

@@ -27,6 +27,7 @@ export type ExplainedDecision = Schemas["ExplainedDecision"];
 export type Gate = Schemas["Gate"];
 export type Health = Schemas["Health"];
 export type Latency = Schemas["Latency"];
+export type MissRatio = Schemas["MissRatio"];
 export type Proposal = Schemas["Proposal"];
 export type Samples = Schemas["Samples"];
 export type Volume = Schemas["Volume"];

@@ -9,6 +9,7 @@ import { generation, serverNow } from "../state";
 import { chart, type ChartView } from "./chart";
 import type { Part } from "./bars";
 import { fill, h, segmented, text, type Child } from "./dom";
+import { sizeCurve } from "./cacheSizes";
 import { gapHistogram } from "./gapHistogram";
 import { heatMap } from "./heatMap";
 import { knobTimeline } from "./knobTimeline";
@@ -32,6 +33,7 @@ interface Charts {
   heat: ReturnType<typeof heatMap>;
   gaps: Part;
   curve: Part;
+  sizes: Part;
   split: ReturnType<typeof pathShares>;
   knobs: ReturnType<typeof knobTimeline>;
   state: HTMLElement;
@@ -55,7 +57,7 @@ export function historyCharts(route: Route, name: () => string): HistoryCharts {
   return {
     element: h("div", { class: "history" }, head, charts.state, grid(charts)),
     updateNow: (volume) => {
-      for (const part of [charts.gaps, charts.curve]) part.update(volume);
+      for (const part of [charts.gaps, charts.curve, charts.sizes]) part.update(volume);
       charts.split.updateNow(volume);
     },
     destroy: () => {
@@ -73,6 +75,7 @@ function makeCharts(): Charts {
     heat: heatMap(),
     gaps: gapHistogram(),
     curve: runCurve(),
+    sizes: sizeCurve(),
     split: pathShares(),
     knobs: knobTimeline(),
     state: h("p", { class: "hint", "aria-live": "polite" }),
@@ -82,7 +85,8 @@ function makeCharts(): Charts {
 function grid(charts: Charts): HTMLElement {
   const wide = (part: { element: HTMLElement }): HTMLElement =>
     h("div", { class: "wide" }, part.element);
-  const narrow = [charts.dirty, charts.heat, charts.gaps, charts.curve].map((part) => part.element);
+  const parts = [charts.dirty, charts.heat, charts.gaps, charts.curve, charts.sizes];
+  const narrow = parts.map((part) => part.element);
   return h(
     "div",
     { class: "charts" },

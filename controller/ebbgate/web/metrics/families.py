@@ -103,6 +103,9 @@ FAMILIES: Final = (
     Family("ebbgate_dirty_room_bytes", GAUGE, "Dirty data that still fits until the kernel stops"
            " caching writes.", "bytes"),
     Family("ebbgate_cache_size_bytes", GAUGE, "Size of the cache.", "bytes"),
+    Family("ebbgate_modelled_hit_ratio", GAUGE, "Share of reads that a cache of `scale` times the"
+           " size would hit, by a model: least recently used blocks of 4 KiB, from a sample.",
+           "ratio"),
     Family("ebbgate_in_use_ratio", GAUGE, "Share of the cache in use, dirty or clean.", "ratio"),
     Family("ebbgate_time_to_full_seconds", GAUGE, "Time until the kernel stops caching writes, at"
            " this rate; missing while dirty data does not grow.", "seconds"),

@@ -37,6 +37,8 @@ _LEVELS: Final = {
     "ebbgate_time_to_clean_seconds": "time_to_clean_s",
     "ebbgate_backing_queue_requests": "backing_depth_ios",
 }
+_SCALES: Final = {"0.25": -2, "0.5": -1, "1": 0, "2": 1, "4": 2}
+"""Sizes of the cache whose hit ratio is modelled, by their octave."""
 _ABOUT: Final = ("kind", "title", "policy", "overlay", "cache_mode")
 
 
@@ -51,6 +53,9 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
     page.add_ns("ebbgate_idle_wait_seconds", volume, status.wait_ns)
     page.add_ns("ebbgate_disturbance_seconds", volume, status.disturbance_ns)
     _add_states(page, volume, status)
+    for scale, octaves in _SCALES.items():
+        hits = status.miss_ratio.hit_ratio(octaves) if status.miss_ratio else None
+        page.add("ebbgate_modelled_hit_ratio", {**volume, "scale": scale}, hits)
     for knob, about_knob in sorted(status.knobs.items()):
         found = metric_value(knob, about_knob.value)
         if found is not None:

@@ -99,6 +99,23 @@ class ActiveOverride(Model):
     left_ns: int | None = doc("Time left; null if it lasts until released.", "ns")
 
 
+class MissRatio(Model):
+    """The share of reads that caches of other sizes would miss, from a sample of the blocks.
+
+    The model is a cache that takes in every block of 4 KiB that is read or written and evicts the
+    least recently used one. Reads of a day ago count half.
+    """
+
+    observed_ns: int = doc("How long reads have been observed.", "ns")
+    sampled_reads: int = doc("Sampled reads that it rests on; old ones count less.", "reads")
+    reads_min: int = doc("With fewer sampled reads there are no ratios.", "reads")
+    sizes_bytes: list[int] = doc(
+        "Sizes of the cache, rising by a factor of 2^(1/4); the middle one is the present size.",
+        "B",
+    )
+    miss_ratios: list[float] = doc("The share of reads that a cache of each size would miss.", "1")
+
+
 class Volume(Model):
     """A volume as the daemon last saw it. Unknown values are null, never zero."""
 
@@ -164,6 +181,9 @@ class Volume(Model):
     )
     run_bytes: dict[str, list[float]] = doc(
         "Bytes by run length, older ones count less. Bucket i: [512 * 2^i, 512 * 2^(i+1)) B.", "B"
+    )
+    miss_ratio: MissRatio | None = doc(
+        "What other sizes of the cache would bring; null from an older daemon."
     )
     knobs: dict[str, Knob] = doc("All knobs by kernel name.")
     proposals: list[Proposal] = doc("What each strategy proposes now, and which one decides.")
