@@ -20,6 +20,8 @@ from typing import Any
 from ebbgate import __version__
 from ebbgate.knobs.catalog import CONGESTED
 from ebbgate.model.override import IntentKind
+from ebbgate.model.status import MissRatioStatus, VolumeStatus
+from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
@@ -98,6 +100,7 @@ class Filler:
         documents = _of_second(part.tape.documents, offset_ns) or [part.tape.documents[-1]]
         document = {**documents[-1][1], "volume": part.name, "title": part.title}
         if part.name == "bcache0":
+            document["miss_ratio"] = _curve(document["cache_bytes"])
             document["overrides"] = [*document["overrides"], *self.overrides]
         self.store.set_live(part.name, document, at_s * NS_PER_S)
 
@@ -152,6 +155,16 @@ def _parts(tapes: Sequence[tuple[Tape, Mode]], count: int) -> Iterator[Part]:
 
 def _of_second(rows: Sequence[Any], offset_ns: int) -> list[Any]:
     return [each for each in rows if offset_ns <= each[0] < offset_ns + NS_PER_S]
+
+
+def _curve(cache_bytes: int) -> dict[str, Any]:
+    """A miss-ratio curve; the recordings have none."""
+    sizes = [round(cache_bytes * 2 ** (step / 4)) for step in range(-16, 17)]
+    ratios = [0.95 - 0.8 / (1 + 2 ** (-step / 3)) for step in range(-16, 17)]
+    status = MissRatioStatus(3 * _HOUR_S * NS_PER_S, 5000, 256, tuple(sizes), tuple(ratios))
+    found = status_to_json(VolumeStatus(miss_ratio=status))["miss_ratio"]
+    assert isinstance(found, dict)
+    return found
 
 
 def _daemon(at_s: int) -> dict[str, Any]:
