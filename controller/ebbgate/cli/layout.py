@@ -16,11 +16,12 @@ import click
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_error, with_context
 from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
-from ebbgate.layout import guest, guest_agent, postgres
+from ebbgate.layout import guest, guest_agent, mysql, postgres
 from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.locate import Located, Locator, expand
 from ebbgate.layout.mapping import Layer, Piece
 from ebbgate.layout.mounts import Mounts
+from ebbgate.layout.relation import Relation
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -50,13 +51,16 @@ class _Asked:
     path: tuple[str, ...]
     relations: tuple[str, ...]
     connection: str
+    mysql_tables: tuple[str, ...]
+    mysql_options: str
     image: str | None
     agent: str | None
     disk: str
 
     def check(self) -> None:
         """Raises UsageError for words that do not go together."""
-        if self.agent and (not self.image or len(self.path) != 1 or self.relations):
+        named = bool(self.relations or self.mysql_tables)
+        if self.agent and (not self.image or len(self.path) != 1 or named):
             raise UsageError(
                 "--agent needs the one image of the guest's disk",
                 "ebbgate layout show --image raw IMAGE --agent FILE",
@@ -65,7 +69,7 @@ class _Asked:
             raise UsageError(
                 "--disk is a disk of a guest", "name what its agent says: --agent FILE"
             )
-        if not self.path and not self.relations:
+        if not self.path and not named:
             raise UsageError("nothing to show", "name a file, a block device or a --relation")
 
 
@@ -98,6 +102,19 @@ def agent() -> None:
     metavar="WORDS",
     help="How psql reaches PostgreSQL, such as 'host=/run/postgresql port=5433 user=me'; "
     "by default as the user postgres.",
+)
+@click.option(
+    "--mysql-table",
+    "mysql_tables",
+    multiple=True,
+    metavar="DB.TABLE",
+    help="A table of MySQL or MariaDB, with its partitions.",
+)
+@click.option(
+    "--mysql-options",
+    default="",
+    metavar="FILE",
+    help="The file from which mysql takes user and password; by default root uses the socket.",
 )
 @click.option(
     "--image",
@@ -163,7 +180,11 @@ def _each(locator: Locator, asked: _Asked) -> Iterator[Callable[[], Iterable[_Fo
     for path in expand(asked.path):
         yield partial(_file, locator, path, image)
     for name in asked.relations:
-        yield partial(_relation, locator, name, asked.connection)
+        ask = partial(postgres.relations, name, asked.connection)
+        yield partial(_relation, locator, name, ask)
+    for name in asked.mysql_tables:
+        ask = partial(mysql.tables, name, asked.mysql_options)
+        yield partial(_relation, locator, name, ask)
 
 
 def _guest(
@@ -197,15 +218,15 @@ def _file(locator: Locator, path: Path | EbbgateError, image: ImageFormat | None
     return [_Found(locator.locate(path, image))]
 
 
-def _relation(locator: Locator, name: str, connection: str) -> list[_Found]:
+def _relation(locator: Locator, name: str, ask: Callable[[], tuple[Relation, ...]]) -> list[_Found]:
     """Ask for the files again at the end: VACUUM FULL and TRUNCATE give a relation new ones."""
-    relations = postgres.relations(name, connection)
+    relations = ask()
     found = [
         _Found(locator.locate(file), relation.name, relation.kind)
         for relation in relations
         for file in relation.files
     ]
-    if postgres.relations(name, connection) != relations:
+    if ask() != relations:
         raise Unavailable(f"the files of {name} change while they are read", "try again later")
     return found
 

@@ -89,7 +89,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """The extents of a file, by offset; `written`: it was written to while they were read.
+    """The extents of a file, by offset.
 
     `generation`: changes when the inode's number is used for another file; None where the file
     system has none.
@@ -98,30 +98,19 @@ class FileLayout:
     size_bytes: int
     generation: int | None
     extents: tuple[Extent, ...]
-    written: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Stamp:
-    """What shows that a file is the same; the times only that it was written to."""
-
-    size_bytes: int
-    generation: int | None
-    times_ns: tuple[int, int]
 
 
 def read_layout(handle: int, name: str) -> FileLayout:
     """Return where an open file lies, read twice to notice a change.
 
-    Raises Unavailable where the file system does not tell, and where it changes at each try.
+    A write in place is none: the file stays usable, whatever its times say. Raises Unavailable
+    where the file system does not tell, and where the file changes at each try.
     """
     for _ in range(_TRIES):
         first, extents = _stamp(handle), _checked(handle, name)
         again, last = _checked(handle, name), _stamp(handle)
-        same = (first.size_bytes, first.generation) == (last.size_bytes, last.generation)
-        if same and extents is not None and extents == again:
-            written = first.times_ns != last.times_ns
-            return FileLayout(last.size_bytes, last.generation, extents, written)
+        if first == last and extents is not None and extents == again:
+            return FileLayout(*last, extents)
     raise Unavailable(
         f"the layout of {name} changes while it is read",
         "it is being written, truncated or moved: try again later",
@@ -139,9 +128,9 @@ def is_realtime(handle: int) -> bool:
     return bool(flags & _FSX_REALTIME)
 
 
-def _stamp(handle: int) -> _Stamp:
-    status = os.fstat(handle)
-    return _Stamp(status.st_size, _generation(handle), (status.st_mtime_ns, status.st_ctime_ns))
+def _stamp(handle: int) -> tuple[int, int | None]:
+    """Return size and generation."""
+    return os.fstat(handle).st_size, _generation(handle)
 
 
 def _generation(handle: int) -> int | None:

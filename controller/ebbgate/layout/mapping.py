@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -201,17 +201,3 @@ def _striped(segment: Segment, piece: Piece, inside: int) -> Iterator[Piece]:
         below = segment.below[stripe]
         yield Piece(offset, length, below.layer, below.start_bytes + row * chunk + within)
         offset, inside, left = offset + length, inside + length, left - length
-
-
-def merged_ranges(pieces: Iterable[Piece]) -> dict[str, list[tuple[int, int]]]:
-    """Return the used ranges (start, end) of each lowest layer, sorted and merged."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    usable = (piece for piece in pieces if not piece.why)
-    for piece in sorted(usable, key=lambda each: each.layer_bytes):
-        ranges = found.setdefault(piece.layer, [])
-        start, end = piece.layer_bytes, piece.layer_bytes + piece.length_bytes
-        if ranges and start <= ranges[-1][1]:
-            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
-        else:
-            ranges.append((start, end))
-    return found

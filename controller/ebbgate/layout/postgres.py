@@ -7,12 +7,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import NotFound, PermissionDenied, Unavailable, UsageError
 from ebbgate.kernel.run import Completed, run
+from ebbgate.layout.relation import Relation, last_line, split_name
 from ebbgate.text import clean_text
 
 _TIMEOUT_S: Final = 20.0
@@ -50,24 +50,13 @@ SELECT json_build_object(
 Run = Callable[..., Completed]
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """A table, an index or the like, and the files of its data: one per GiB."""
-
-    name: str
-    kind: str
-    files: tuple[Path, ...]
-
-
 def relations(asked: str, connection: str = "", run_program: Run = run) -> tuple[Relation, ...]:
     """Return the relation `DB.TABLE` or `DB.SCHEMA.TABLE` with its partitions, TOAST and indexes.
 
     `connection`: `host=... user=...`; without it, root asks as the user postgres. Raises
     EbbgateError with the next step.
     """
-    database, _, table = asked.partition(".")
-    if not database or not table or "\0" in asked:
-        raise UsageError(f"not a relation: {asked}", "write DATABASE.TABLE, such as shop.orders")
+    database, table = split_name(asked)
     if "://" in connection:
         raise UsageError("a connection is given by words", "such as 'host=/run/postgresql user=me'")
     query = _QUERY.format(name=table.encode().hex())
@@ -86,8 +75,7 @@ def _command(database: str, connection: str, query: str) -> list[str]:
 
 
 def _refused(done: Completed, database: str) -> Unavailable:
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    why = clean_text(lines[-1] if lines else f"exit code {done.exit_code}", 200)
+    why = last_line(done)
     if done.exit_code == _NOT_CONNECTED:
         return Unavailable(
             f"PostgreSQL cannot be asked about {database}: {why}",

@@ -13,7 +13,7 @@ from ebbgate.errors import Unavailable
 from ebbgate.layout import guest_agent, postgres
 from ebbgate.layout.fiemap import ExtentFlag
 from ebbgate.layout.mounts import Mount, Mounts
-from ebbgate.layout.postgres import Relation
+from ebbgate.layout.relation import Relation
 from tests.layout_fixture import LayoutMachine
 from tests.unit.conftest import Cli
 

@@ -17,7 +17,6 @@ from ebbgate.layout.mapping import (
     Layers,
     Piece,
     Segment,
-    merged_ranges,
     place,
 )
 
@@ -100,16 +99,6 @@ def test_a_stack_of_too_many_pieces_is_refused(monkeypatch: pytest.MonkeyPatch) 
     layers = stack(Layer(LayerKind.DM, "dm-0", MIB, (Segment(0, MIB, stripes, 4096),)), VOLUME)
     with pytest.raises(Unavailable, match="dm-0 lies in more than 8 pieces"):
         place(layers, "dm-0")
-
-
-def test_ranges_of_a_volume_are_sorted_and_merged() -> None:
-    pieces = [
-        Piece(0, 4096, "bcache0", 8192),
-        Piece(4096, 4096, "bcache0", 4096),
-        Piece(8192, 4096, "/f", 0, HOLE),
-        Piece(12288, 4096, "bcache0", MIB),
-    ]
-    assert merged_ranges(pieces) == {"bcache0": [(4096, 12288), (MIB, MIB + 4096)]}
 
 
 # ---- against a model of single bytes ------------------------------------------------------------

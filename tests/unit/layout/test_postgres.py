@@ -13,7 +13,8 @@ import pytest
 
 from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
 from ebbgate.kernel.run import Completed
-from ebbgate.layout.postgres import Relation, relations
+from ebbgate.layout.postgres import relations
+from ebbgate.layout.relation import Relation
 
 
 class FakePsql:

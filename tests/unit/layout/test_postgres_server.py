@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ebbgate.errors import NotFound, PermissionDenied, Unavailable
-from ebbgate.layout.postgres import Relation, relations
+from ebbgate.layout.postgres import relations
+from ebbgate.layout.relation import Relation
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 

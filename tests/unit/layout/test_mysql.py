@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tables of MySQL and MariaDB become files; a failure is one line with the next step."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.kernel.run import Completed
+from ebbgate.layout.mysql import tables
+from tests.lab.host import start, stop
+from tests.waiting import until
+
+_SERVER = Path("/usr/sbin/mariadbd")
+_SETUP = """
+CREATE DATABASE shop;
+CREATE TABLE shop.`or-ders` (id INT PRIMARY KEY, name VARCHAR(40));
+INSERT INTO shop.`or-ders` VALUES (1, 'needle-in-a-table');
+CREATE TABLE shop.days (day INT) PARTITION BY RANGE (day)
+    (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20));
+CREATE TABLE shop.old (id INT) ENGINE=MyISAM;
+FLUSH TABLES shop.`or-ders` FOR EXPORT; UNLOCK TABLES;
+"""
+
+
+class FakeMysql:
+    """Answers as the client does. `calls`: its command lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stdout, self.stderr, self.exit_code = f"{folder}/\n", "", 0
+        self.calls: list[Sequence[str]] = []
+
+    def __call__(self, argv: Sequence[str], *, timeout_s: float, check: bool) -> Completed:
+        assert 0 < timeout_s < 60
+        assert not check
+        self.calls.append(argv)
+        return Completed(tuple(argv), self.exit_code, self.stdout, self.stderr)
+
+
+@pytest.fixture
+def mysql(tmp_path: Path) -> FakeMysql:
+    (tmp_path / "mysql").mkdir()
+    (tmp_path / "shop").mkdir()
+    for name in ("orders.ibd", "orders2.ibd", "days#P#p0.ibd", "days#p#p1.ibd", "a@002db.MYD"):
+        (tmp_path / "shop" / name).touch()
+    (tmp_path / "shop/far.isl").write_text("/srv/fast/shop/far.ibd\n")
+    return FakeMysql(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "files"),
+    [
+        ("shop.orders", ["orders.ibd"]),
+        ("shop.days", ["days#P#p0.ibd", "days#p#p1.ibd"]),
+        ("shop.a-b", ["a@002db.MYD"]),
+    ],
+)
+def test_files_of_a_table_are_found(mysql: FakeMysql, asked: str, files: list[str]) -> None:
+    (found,) = tables(asked, run_program=mysql)
+    assert (found.name, [file.name for file in found.files]) == (asked, files)
+
+
+def test_a_file_in_another_folder_is_followed(mysql: FakeMysql) -> None:
+    (found,) = tables("shop.far", run_program=mysql)
+    assert found.files == (Path("/srv/fast/shop/far.ibd"),)
+
+
+def test_user_and_password_come_from_a_file(mysql: FakeMysql) -> None:
+    tables("shop.orders", "/etc/mysql/debian.cnf", mysql)
+    assert mysql.calls[0][:2] == ["mysql", "--defaults-extra-file=/etc/mysql/debian.cnf"]
+
+
+def refusal(mysql: FakeMysql, asked: str = "shop.orders") -> EbbgateError:
+    with pytest.raises(EbbgateError) as caught:
+        tables(asked, run_program=mysql)
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ("orders", UsageError),
+        ("shop.none", NotFound),
+        ("shop.*", NotFound),
+        ("shop.../../x", NotFound),
+        ("none.orders", NotFound),
+        ("../shop.orders", UsageError),
+        ("shop.größe", Unavailable),
+    ],
+)
+def test_what_is_no_table_is_reported(
+    mysql: FakeMysql, asked: str, kind: type[EbbgateError]
+) -> None:
+    assert isinstance(refusal(mysql, asked), kind)
+
+
+def test_a_server_that_is_down_is_reported(mysql: FakeMysql) -> None:
+    mysql.exit_code, mysql.stderr = 1, "ERROR 2002 (HY000): Can't connect\x1b[1m\n"
+    error = refusal(mysql)
+    assert error.message == "MySQL cannot be asked: ERROR 2002 (HY000): Can't connect?[1m"
+    assert "--mysql-options FILE" in error.hint
+
+
+@pytest.mark.parametrize("folder", ["/nowhere/", "here", ""])
+def test_a_server_of_another_machine_is_reported(mysql: FakeMysql, folder: str) -> None:
+    mysql.stdout = folder
+    assert refusal(mysql).message.startswith("MySQL's folder is not on this machine")
+
+
+# ---- a real MariaDB -----------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def options() -> Iterator[str]:
+    """The options file of a client of a server that runs for these tests."""
+    if not _SERVER.exists():
+        pytest.skip("needs MariaDB")
+    with TemporaryDirectory(prefix="my") as name:
+        folder = Path(name)
+        user = "mysql" if os.geteuid() == 0 else ""
+        if user:
+            subprocess.run(["chown", user, name], check=True)
+        owner = [f"--user={user}"] if user else []
+        install = ["mariadb-install-db", "--no-defaults", f"--datadir={folder}/data", *owner]
+        install += ["--auth-root-authentication-method=normal", "--skip-test-db"]
+        subprocess.run(install, check=True, capture_output=True, timeout=200)
+        socket = folder / "s"
+        words = ["--no-defaults", f"--datadir={folder}/data", f"--socket={socket}", *owner]
+        running = start([str(_SERVER), *words, "--skip-networking"], folder / "log")
+        try:
+            until(socket.exists, "the socket of the server", within_s=100)
+            file = folder / "client.cnf"
+            file.write_text(f"[client]\nsocket={socket}\nuser=root\n")
+            command = ["mysql", f"--defaults-extra-file={file}", "-e", _SETUP]
+            subprocess.run(command, check=True, timeout=100)
+            yield str(file)
+        finally:
+            stop(running)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_tables_of_a_real_server_are_found(options: str) -> None:
+    (orders,) = tables("shop.or-ders", options)
+    assert b"needle-in-a-table" in orders.files[0].read_bytes()
+    (days,) = tables("shop.days", options)
+    assert len(days.files) == 2
+    (old,) = tables("shop.old", options)
+    assert [file.suffix for file in old.files] == [".MYD", ".MYI"]
+    with pytest.raises(NotFound, match=r"shop\.none has no file of its own"):
+        tables("shop.none", options)
