@@ -5,7 +5,10 @@
  */
 #include "join.bpf.h"
 
-/* The entry of the bio's backing device; NULL if it does not back a tracked volume. */
+/*
+ * The entry of the bio's backing device; NULL if it does not back a tracked volume, and for a read
+ * that only warms the cache.
+ */
 static __always_inline struct eb_dev *backing_entry(struct bio *bio, bool raw)
 {
 	struct eb_dev *e;
@@ -14,7 +17,7 @@ static __always_inline struct eb_dev *backing_entry(struct bio *bio, bool raw)
 	if (!bio)
 		return NULL;
 	e = find_dev(dev_of(bio, raw));
-	return e && (e->roles & EB_IS_BACKING) ? e : NULL;
+	return e && (e->roles & EB_IS_BACKING) && !is_warming(bio, raw) ? e : NULL;
 }
 
 static __always_inline void count_path(struct eb_flow *flow, __u32 bytes)

@@ -4,6 +4,11 @@
 #include "device.bpf.h"
 #include "path.bpf.h"
 
+static __always_inline bool is_cached_volume(__u32 roles)
+{
+	return roles & EB_IS_VOLUME && (roles & EB_IS_DM || !(roles & EB_IS_DISK));
+}
+
 static __always_inline void bio_queue(struct bio *bio, bool atomics)
 {
 	struct eb_dev *e = find_dev(bio_dev(bio));
@@ -13,6 +18,8 @@ static __always_inline void bio_queue(struct bio *bio, bool atomics)
 	if (!e)
 		return;
 	roles = e->roles;
+	if (is_cached_volume(roles) && is_warming(bio, false))
+		return;
 	if (roles & (EB_IS_VOLUME | EB_IS_BIO | EB_IS_DM))
 		stamp = arrival_stamp(bio);
 	if (roles & EB_IS_VOLUME)
@@ -104,6 +111,8 @@ static __always_inline void bio_complete(struct bio *bio)
 	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_DM | EB_IS_DISK)))
 		return;
 	roles = e->roles;
+	if (is_cached_volume(roles) && is_warming(bio, false))
+		return;
 	op = bio->bi_opf & OP_MASK;
 	if (!(roles & (EB_IS_BIO | EB_IS_DM))) {
 		disk_refused(bio, e, roles, op);

@@ -103,6 +103,11 @@ static __always_inline __u64 stamp_of(struct bio *bio, bool raw)
 	return raw ? BPF_CORE_READ((struct bio___stamped *)bio, bi_issue.value) : bio_stamp(bio);
 }
 
+static __always_inline __u16 ioprio_of(struct bio *bio, bool raw)
+{
+	return raw ? BPF_CORE_READ(bio, bi_ioprio) : bio->bi_ioprio;
+}
+
 /* No pointer may be subtracted from a number. */
 static __always_inline __u64 id_of(struct bio *bio, bool raw)
 {
@@ -121,6 +126,12 @@ static __always_inline __u32 dev_of(struct bio *bio, bool raw)
 	return BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
 }
 #endif
+
+/* A read that warms the cache. At the volume it keeps its priority from its arrival to its end. */
+static __always_inline bool is_warming(struct bio *bio, bool raw)
+{
+	return ioprio_of(bio, raw) == EB_WARM_IOPRIO;
+}
 
 /* Bounds a bucket for the verifier; the compiler may prove the bound and drop the check. */
 static __always_inline __u64 bounded(__u64 bucket, __u32 buckets)

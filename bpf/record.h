@@ -111,6 +111,12 @@ struct eb_shared {
 	__u64 clock_ns;	   /* time of the last tick: gives the high bits of stamps */
 };
 
+/*
+ * The I/O priority of reads that warm the cache (idle class, a level that no tool gives), by which
+ * they are no load of users; controller/ebbgate/warm/worker.py sets it.
+ */
+#define EB_WARM_IOPRIO 0x6005
+
 /* Masks of bio flags, from BTF because their numbers differ between kernels. */
 struct eb_flags {
 	__u32 sync;

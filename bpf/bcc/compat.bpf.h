@@ -68,6 +68,7 @@ struct cache_set;
 #define id_of(bio, raw) bio_id(bio)
 #define dev_of(bio, raw) bio_dev(bio)
 #define opf_of(bio, raw) READ_KERNEL(bio, bi_opf)
+#define ioprio_of(bio, raw) READ_KERNEL(bio, bi_ioprio)
 #define bytes_of(bio, raw) READ_KERNEL(bio, bi_iter.bi_size)
 #define stamp_of(bio, raw) bio_stamp(bio)
 
