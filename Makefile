@@ -29,7 +29,7 @@ LIBDIR := $(PREFIX)/lib/ebbgate
 SCRIPTDIR := $(LIBDIR)/lvm-scripts
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/stack-status
-UNITS := ebbgated.service ebbgate-restore.service ebbgate-web.service
+UNITS := ebbgated.service ebbgate-restore.service ebbgate-warm.socket ebbgate-warm@.service ebbgate-web.service
 SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
 MANDIR := $(PREFIX)/share/man
 MAN_PAGES := ebbgate.8 ebbgated.8 ebbgate-probe.8 ebbgate-web.8 ebbgate-policy.5 ebbgate-signals.7 ebbgate-messages.7
@@ -275,7 +275,7 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	rm -rf $(DESTDIR)$(LIBDIR)/webui
 	install -d $(DESTDIR)$(LIBDIR)/webui
 	install -m 644 $(UI)/* webui/openapi.json $(DESTDIR)$(LIBDIR)/webui
-	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' \
+	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
 	install -D -m 644 packaging/sysusers/ebbgate.conf $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(BUILD)/man/$(page) $(DESTDIR)$(call man_page,$(page));)

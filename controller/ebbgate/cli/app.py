@@ -33,6 +33,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "set": ("ebbgate.cli.overrides", "Set a knob to a value, for a time or until released."),
     "drain": ("ebbgate.cli.overrides", "Write all dirty data back by a given time."),
     "release": ("ebbgate.cli.overrides", "Return knobs to ebbgate; end set, drain and hold."),
+    "warm": ("ebbgate.cli.warm", "Read files into the cache; show, pause and cancel that."),
+    "jobs": ("ebbgate.cli.warm", "List, pause, resume and cancel what warm does."),
     "clean": ("ebbgate.cli.clean", "Write all dirty data of a dm volume back now."),
     "apply": ("ebbgate.cli.apply", "Apply one recommendation of doctor (asks first)."),
     "restore": (

@@ -20,6 +20,7 @@ from ebbgate.model.status import (
     VolumeStatus,
 )
 from ebbgate.model.volume import Device, Kind, Volume
+from ebbgate.model.warm import JobStatus
 from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
 
 UNKNOWN: Final = "-"
@@ -99,6 +100,14 @@ def override(status: OverrideStatus) -> str:
     left_ns = status.left_ns
     lasts = "until released" if left_ns is None else f"for another {units.format_ns(left_ns)}"
     return f"{what}, requested by {status.who}, {lasts}"
+
+
+def job(status: JobStatus) -> str:
+    """`job 3, /srv/a: reading, 120 MiB of 256 MiB (by jo)`."""
+    done = f"{size(status.read_bytes)} of {size(status.total_bytes)}"
+    middle = "" if status.state.over else f", {done}"
+    why = f": {status.why}" if status.why else ""
+    return f"job {status.id}, {status.target} ({status.who}): {status.state}{middle}{why}"
 
 
 def _sector_rate(sectors_per_s: int) -> str:

@@ -114,6 +114,9 @@ def draw_sentence(page: Page, view: VolumeView) -> None:
     page.line(_sentence(view), indent=2)
     for override in view.status.overrides:
         page.line(f"override: {format.override(override)}", "cyan", indent=2)
+    for job in view.status.jobs:
+        if not job.state.over:
+            page.line(format.job(job), "cyan", indent=2)
     if view.status.kernel_sleep:
         page.line(view.status.kernel_sleep.text, "yellow", indent=2)
 

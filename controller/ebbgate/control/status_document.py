@@ -22,12 +22,14 @@ from ebbgate.model.status import (
     VolumeStatus,
 )
 from ebbgate.model.volume import Kind, Mode, Volume
+from ebbgate.model.warm import JobStatus
 from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.engine import (
     DRAIN,
     IDLE_DESTAGE,
     OVERRIDE,
     ROLLBACK_GUARD,
+    WARM,
     DestageParams,
     Outcome,
     Phase,
@@ -38,6 +40,8 @@ from ebbgate.signals.totals import Totals, volume_totals
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 OBSERVING = "Observing: changes nothing"
+_ABOVE = (OVERRIDE, DRAIN, ROLLBACK_GUARD, WARM)
+"""These proposals are of no rule or strategy."""
 _SELDOM_KNOWN = "disturbance"
 """Unknown until a gap has written something back, so people need no warning."""
 
@@ -67,6 +71,7 @@ class StatusInputs:
     destage: DestageParams | None = None
     miss_ratio: MissRatioStatus | None = None
     totals: Totals = field(default_factory=Totals)
+    jobs: tuple[JobStatus, ...] = ()
 
 
 def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeStatus:
@@ -113,6 +118,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         proposals=tuple(_proposal(each, decision) for each in decision.proposals),
         cleaning=_cleaning(view, frame),
         overrides=tuple(_override(each, frame) for each in view.overrides),
+        jobs=view.jobs,
         missing={key: why for key, why in frame.missing.items() if key != _SELDOM_KNOWN},
         lost=view.lost,
         totals=volume_totals(view.totals),
@@ -139,7 +145,7 @@ def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) 
         return _cleaning_sentence(view.cleaning, frame)
     if view.frozen:
         return "On hold: no knob is changed"
-    own = [p for p in decision.proposals if p.strategy not in (OVERRIDE, DRAIN, ROLLBACK_GUARD)]
+    own = [p for p in decision.proposals if p.strategy not in _ABOVE]
     reasons = [p.unsupported for p in own if p.unsupported]
     if reasons and len(reasons) == len(own):
         return f"Nothing to tune: {reasons[0]}"

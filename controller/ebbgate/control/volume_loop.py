@@ -35,8 +35,18 @@ from ebbgate.model.records import (
     TrackRefused,
 )
 from ebbgate.model.volume import DiskUsers, Mode, Volume, VolumeState
+from ebbgate.model.warm import JobStatus
 from ebbgate.policy.cleaning import Cleaning
-from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
+from ebbgate.policy.engine import (
+    DecisionKey,
+    Event,
+    Outcome,
+    Policy,
+    ProbeSettings,
+    State,
+    WarmChange,
+    step,
+)
 from ebbgate.policy.other_knobs import GATE_MANUAL, RELEASE_FAILED, other_knobs
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
@@ -56,7 +66,7 @@ class VolumeLoop:
     `send`: gives the probe a command. `now_ns`: CLOCK_MONOTONIC. `frozen`: every knob stays where
     it is. `last_sent`: the last settings of the probe, and `last_sent_wait_ns`: when the wait was
     sent. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
-    was logged of each strategy.
+    was logged of each strategy. `jobs`: the warm-ups of this volume, for people.
     """
 
     volume: Volume
@@ -75,6 +85,7 @@ class VolumeLoop:
     last_logged: dict[str, str] = field(default_factory=dict)
     call_later: Later | None = None
     last_sent_status_ns: int = 0
+    jobs: tuple[JobStatus, ...] = ()
     signals: VolumeSignals = field(init=False)
     driver: KnobDriver = field(init=False)
     overrides: VolumeOverrides = field(init=False)
@@ -191,6 +202,10 @@ class VolumeLoop:
         self._step(self.overrides.apply(active))
         self.last_key = ()
 
+    def keep_cutoff(self, least_bytes: int | None) -> None:
+        """Let no strategy set a lower cutoff while a warm-up reads; None: it is over."""
+        self._step(WarmChange(least_bytes))
+
     def settled(self) -> Future[None]:
         """Return a future that is done when the knob writes that were begun are."""
         return self.driver.settled()
@@ -286,6 +301,7 @@ class VolumeLoop:
             destage=self.policy.destage,
             sleep_left_s=self.signals.sleep_left_s(),
             miss_ratio=self.signals.miss_ratio(frame.cache_bytes),
+            jobs=self.jobs,
             totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )
 

@@ -136,6 +136,7 @@ class Daemon:
         volume.on_record(record)
         if isinstance(record, Edge):
             self._set_priority()
+            self.intents.warm.on_edge(record)
 
     def _on_warning(self, record: ProbeWarning) -> None:
         if record.what == NOT_TRACKED:
@@ -180,9 +181,11 @@ class Daemon:
             await _let_others()
             self.control.look()
             self.overrides.poll()
+            self.intents.warm.poll()
             await _let_others()
         for name in list(self.volumes):
             await self.volume_set.look(name, slow)
+            self.intents.warm.on_tick(name)
         self._set_priority()
         if slow:
             await _let_others()

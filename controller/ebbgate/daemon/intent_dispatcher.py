@@ -23,6 +23,7 @@ from ebbgate.daemon.advice_intents import AdviceIntents, AdviceTarget
 from ebbgate.daemon.override_intents import OverrideIntents
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_intents import PolicyIntents, PolicyTarget
+from ebbgate.daemon.warm_intents import WarmIntents
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.validation import Intent, check_intent
 from ebbgate.log_messages.service import REQUEST_DONE, REQUEST_FAILED, REQUEST_STATUS_NOT_SENT
@@ -97,6 +98,7 @@ class IntentDispatcher:
         background = BackgroundWorker("requests")
         self._overrides = OverrideIntents(registry)
         policies = PolicyIntents(target, background)
+        self.warm = WarmIntents(target.sysfs, target.volumes)
         advice = AdviceIntents(target, history, self._overrides, background)
         self._each: Mapping[str, Callable[[Intent, VolumeLoop], Awaitable[str]]] = {
             IntentKind.MODE: self._mode,
@@ -112,6 +114,8 @@ class IntentDispatcher:
             IntentKind.UNDO: advice.undo,
             IntentKind.POLICY_SAVE: policies.save,
             IntentKind.POLICY_REMOVE: policies.remove,
+            IntentKind.WARM: self.warm.begin,
+            IntentKind.JOB: self.warm.control,
         }
 
     # ---- from the socket -----------------------------------------------------------------------
@@ -138,6 +142,7 @@ class IntentDispatcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.warm.stop()
         await self._saved_soon()
 
     async def _saved_soon(self) -> None:

@@ -23,9 +23,10 @@ from ebbgate.knobs.settable import (
 )
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
+from ebbgate.model.warm import JobAction
 from ebbgate.policy.language.yaml_events import BYTES_MAX
 from ebbgate.text import clean_text
-from ebbgate.units import DAY_NS, INT64_MAX, format_bytes, format_ns
+from ebbgate.units import DAY_NS, INT64_MAX, KIB, format_bytes, format_ns
 
 OVERRIDE_NS_MAX: Final = 30 * DAY_NS
 """A longer override should be made without an end."""
@@ -33,6 +34,9 @@ POLICY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """The name of a policy file without `.yaml`."""
 ADVICE_ID: Final = re.compile(r"EBB-[0-9]{3}")
 _WORD_MAX: Final = 64
+_PATH_BYTES_MAX: Final = 4095
+"""As in the kernel (PATH_MAX, without the end of the text)."""
+_RATE_MIN: Final = 64 * KIB
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
 
 
@@ -79,6 +83,12 @@ class IntentArgs:
     action_id: int = 0
     name: str = ""
     text: str = ""
+    path: str = ""
+    from_bytes: int = 0
+    to_bytes: int = 0
+    bandwidth_bytes_per_s: int | None = None
+    job: int = 0
+    action: JobAction = JobAction.PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +150,39 @@ def _row_id(value: object) -> int:
             f"{_shown(value)} is not the number of a knob write", "see the decisions of a volume"
         )
     return value
+
+
+def _path(value: object) -> str:
+    text = _text(value)
+    if not text.startswith("/") or len(text.encode(errors="replace")) > _PATH_BYTES_MAX:
+        raise UsageError(f"must begin with / and have at most {_PATH_BYTES_MAX} bytes")
+    if clean_text(text, _PATH_BYTES_MAX) != text:
+        raise UsageError("has a character that cannot be displayed", "rename the file")
+    return text
+
+
+def _bytes(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= INT64_MAX:
+        raise UsageError("must be a number of bytes", "for example 1073741824")
+    return value
+
+
+def _rate(value: object) -> int:
+    if _bytes(value) < _RATE_MIN:
+        raise UsageError(f"must be at least {format_bytes(_RATE_MIN)} per second")
+    return _bytes(value)
+
+
+def _job_number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT64_MAX:
+        raise UsageError(f"{_shown(value)} is not the number of a job", "list them: ebbgate jobs")
+    return value
+
+
+def _job_action(value: object) -> JobAction:
+    if not isinstance(value, str) or value not in tuple(JobAction):
+        raise UsageError(f"unknown action {_shown(value)}", f"known: {', '.join(JobAction)}")
+    return JobAction(value)
 
 
 def _policy_name(value: object) -> str:
@@ -233,6 +276,24 @@ INTENT_SPECS: Final[Mapping[str, IntentSpec]] = {
         Scope.NONE,
         {"name": ArgSpec("name of the file, without .yaml", _policy_name)},
     ),
+    IntentKind.WARM: IntentSpec(
+        "Read a file, or a range of a volume, so that the kernel caches it: a job.",
+        Scope.ANY,
+        {
+            "path": ArgSpec("the file; then without a volume", _path, required=False),
+            "from_bytes": ArgSpec("where the range begins (default 0)", _bytes, required=False),
+            "to_bytes": ArgSpec("where the range ends", _bytes, required=False),
+            "bandwidth_bytes_per_s": ArgSpec("the highest rate", _rate, required=False),
+        },
+    ),
+    IntentKind.JOB: IntentSpec(
+        "Pause, resume or cancel a job.",
+        Scope.NONE,
+        {
+            "job": ArgSpec("number of the job", _job_number),
+            "action": ArgSpec("pause, resume or cancel", _job_action),
+        },
+    ),
 }
 """By kind of request."""
 
@@ -289,9 +350,23 @@ def _with_volume(kind: str, volume: Volume | str | None, args: IntentArgs) -> In
             raise UsageError(f"{volume.title}: {why_not}", f"run: ebbgate clean {volume.title}")
     elif args.knob:
         check_name(args.knob)
+    if kind == IntentKind.WARM:
+        _check_warm(volume, args)
     if kind == IntentKind.SET:
         return replace(args, value=bounded_value(args.knob, args.value))
     return args
+
+
+def _check_warm(volume: Volume | str | None, args: IntentArgs) -> None:
+    """Raises UsageError unless either a file or a range of a volume is named."""
+    ranged = args.to_bytes or args.from_bytes
+    if volume is None and (not args.path or ranged):
+        raise UsageError("warm needs a path, or a volume with a range", "see ebbgate warm --help")
+    if volume is not None and (args.path or args.to_bytes <= args.from_bytes):
+        raise UsageError(
+            "warm: a volume takes a range that ends after its start, and no path",
+            "see ebbgate warm --help",
+        )
 
 
 def _known(spec: IntentSpec) -> str:

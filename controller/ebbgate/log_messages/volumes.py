@@ -43,6 +43,22 @@ CLEANING_ENDED: Final = LogMessage(
     "What `ebbgate clean` began on a dm-cache volume has ended, and its own settings are put back.",
     "Nothing.",
 )
+WARM_BEGUN: Final = LogMessage(
+    "565c9fe332cb471c961614c7483a0b81",
+    "A warm-up has begun",
+    "%s: job %d warms %s, requested by %s",
+    "`ebbgate warm` reads a file or a range so that the kernel takes it into the cache. It stands "
+    "back while users need the disk.",
+    "Nothing. `ebbgate jobs` shows its progress.",
+)
+WARM_ENDED: Final = LogMessage(
+    "1d5b6da23d4d43f9b3221738c6c86a57",
+    "A warm-up is over",
+    "%s: job %d is %s: %s",
+    "It is done, has failed or was cancelled; the text has the share of a sample that was found in "
+    "the cache, or the reason.",
+    "Nothing. After a failure: remove its reason and run `ebbgate warm` again.",
+)
 KNOB_JOB_FAILED: Final = LogMessage(
     "7c5440f23f1f4de5acdb5da71a38ab65",
     "Internal error while a knob was written",

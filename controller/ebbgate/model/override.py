@@ -21,6 +21,8 @@ class IntentKind(StrEnum):
     UNDO = "undo"
     POLICY_SAVE = "policy_save"
     POLICY_REMOVE = "policy_remove"
+    WARM = "warm"
+    JOB = "job"
 
 
 class OverrideKind(StrEnum):

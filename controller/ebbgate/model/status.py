@@ -16,6 +16,7 @@ from ebbgate.model.frame import Rates, Regime
 from ebbgate.model.power import PowerState
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind, Mode
+from ebbgate.model.warm import JobStatus
 from ebbgate.units import NS_PER_S
 
 DAEMON: Final = ""
@@ -234,6 +235,7 @@ class VolumeStatus:
     proposals: tuple[ProposalStatus, ...] = ()
     cleaning: CleaningStatus | None = None
     overrides: tuple[OverrideStatus, ...] = field(default=(), metadata={"json_0_1": "wishes"})
+    jobs: tuple[JobStatus, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
     totals: VolumeTotals = field(default_factory=VolumeTotals)

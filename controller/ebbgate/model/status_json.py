@@ -16,13 +16,14 @@ from functools import cache
 from typing import Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from ebbgate.model.status import DaemonStatus, VolumeStatus
+from ebbgate.model.warm import JobStatus
 
 _Decode = Callable[[object], object]
 _S = TypeVar("_S")
 _PLAIN: Final = frozenset({int, float, bool, str, type(None)})
 
 
-def status_to_json(status: VolumeStatus | DaemonStatus) -> dict[str, object]:
+def status_to_json(status: VolumeStatus | DaemonStatus | JobStatus) -> dict[str, object]:
     """Return the status as a JSON object."""
     found = _encoded(status)
     assert isinstance(found, dict)

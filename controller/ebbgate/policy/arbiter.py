@@ -18,15 +18,17 @@ from ebbgate.policy import drain, evaluate, limits, overrides, rollback_guard, r
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.rollback_guard import Verdict, WatchedSetting
-from ebbgate.policy.state import ArbiterState, OverrideChange, State
+from ebbgate.policy.state import OverrideChange, State, WarmChange
 from ebbgate.policy.strategies import idle_destage
 from ebbgate.policy.strategies.destage_state import Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
-from ebbgate.units import format_ns
+from ebbgate.units import format_bytes, format_ns
 
 ROLLBACK_GUARD = "rollback_guard"
+WARM = "warm"
+"""The name among the proposals of a warm-up."""
 _STREAM_KNOBS = frozenset({CUTOFF, MAX_SECTORS})
-_ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, ROLLBACK_GUARD})
+_ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, ROLLBACK_GUARD, WARM})
 """These proposals come and go; those of rules and strategies are there all the time."""
 
 
@@ -41,6 +43,11 @@ def on_overrides(state: State, change: OverrideChange) -> State:
     return replace(state, arbiter=arbiter)
 
 
+def on_warm(state: State, change: WarmChange) -> State:
+    """Begin or end a warm-up."""
+    return replace(state, arbiter=replace(state.arbiter, warm_cutoff_bytes=change.cutoff_bytes))
+
+
 def on_frame(state: State, frame: Frame, policy: Policy, *, applied: bool) -> State:
     """Take a tick in. `applied`: decisions are carried out; others cannot harm anybody."""
     arbiter = state.arbiter
@@ -49,15 +56,15 @@ def on_frame(state: State, frame: Frame, policy: Policy, *, applied: bool) -> St
     plan = None
     if arbiter.drain is not None:
         plan = drain.plan_of(frame, arbiter.drain.left_ns(frame.at_ns))
-    after = ArbiterState(arbiter.sets, arbiter.gate_knobs, arbiter.drain, plan, rollback)
-    return replace(state, arbiter=after)
+    return replace(state, arbiter=replace(arbiter, plan=plan, rollback=rollback))
 
 
 def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
     """Return the decision that applies, with every proposal; `explained` as in `evaluate`."""
     decision = evaluate.decide(state, policy, now_ns, explained=explained)
     arbiter, verdicts = state.arbiter, _verdicts(state, now_ns)
-    if not (arbiter.sets or arbiter.drain or verdicts):
+    warms = arbiter.warm_cutoff_bytes is not None
+    if not (arbiter.sets or arbiter.drain or verdicts or warms):
         return decision
     ruled, own = ruling(state, policy, now_ns), list[Proposal]()
     if arbiter.sets:
@@ -71,6 +78,10 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
     if ruled.by in _ABOVE:
         decision = replace(decision, gate=ruled.gate, gate_strategy=ruled.by)
     decision = _streams(decision, own)
+    if arbiter.warm_cutoff_bytes is not None:
+        least = policy.limits.sequential_cutoff.clamp(arbiter.warm_cutoff_bytes)
+        decision, proposal = _above_warm_reads(decision, least)
+        own.append(proposal)
     return replace(decision, proposals=(*own, *decision.proposals))
 
 
@@ -176,6 +187,17 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
                 cutoff_strategy=proposal.strategy,
             )
     return decision
+
+
+def _above_warm_reads(decision: Decision, least: int) -> tuple[Decision, Proposal]:
+    """Raise a cutoff that a strategy or rule has chosen; a person's stays as it is."""
+    cutoff = decision.sequential_cutoff_bytes
+    reason = f"a warm-up reads: strategies set no sequential cutoff below {format_bytes(least)}"
+    if cutoff is None or cutoff >= least or decision.cutoff_strategy == overrides.OVERRIDE:
+        return decision, Proposal(WARM, reason)
+    reason += f", such as {format_bytes(cutoff)} ({decision.cutoff_strategy})"
+    raised = replace(decision, sequential_cutoff_bytes=least, cutoff_strategy=WARM)
+    return raised, Proposal(WARM, reason, sequential_cutoff_bytes=least)
 
 
 def _rollback_proposal(

@@ -14,13 +14,13 @@ from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample
 from ebbgate.policy import arbiter, evaluate, rules
-from ebbgate.policy.arbiter import ROLLBACK_GUARD, DecisionKey
+from ebbgate.policy.arbiter import ROLLBACK_GUARD, WARM, DecisionKey
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import ProbeSettings, Ruling
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.policy.rules import Rule
-from ebbgate.policy.state import OverrideChange, State
+from ebbgate.policy.state import OverrideChange, State, WarmChange
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.idle_destage import start_bytes
 
@@ -30,6 +30,7 @@ __all__ = [
     "OVERRIDE",
     "ROLLBACK_GUARD",
     "STREAM_BYPASS",
+    "WARM",
     "DecisionKey",
     "DestageParams",
     "Event",
@@ -41,11 +42,12 @@ __all__ = [
     "Rule",
     "Ruling",
     "State",
+    "WarmChange",
     "start_bytes",
     "step",
 ]
 
-Event = Frame | Edge | QueueSample | OverrideChange
+Event = Frame | Edge | QueueSample | OverrideChange | WarmChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ def step(
     elif isinstance(event, Frame):
         state = evaluate.on_frame(state, event, policy)
         state = arbiter.on_frame(state, event, policy, applied=applied)
+    elif isinstance(event, WarmChange):
+        state = arbiter.on_warm(state, event)
     else:
         state = arbiter.on_overrides(state, event)
     return state, Outcome(state, policy, now_ns)

@@ -30,14 +30,29 @@ class OverrideChange:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmChange:
+    """A warm-up begins or ends; an event of the engine.
+
+    `cutoff_bytes`: no strategy may set a lower cutoff, under which the kernel would not cache what
+    the warm-up reads; None: it is over.
+    """
+
+    cutoff_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ArbiterState:
-    """Overrides, drain plan and rollback guard. `plan`: as computed at the last tick."""
+    """Overrides, drain plan, rollback guard and warm-up. `plan`: as computed at the last tick.
+
+    `warm_cutoff_bytes`: see `WarmChange`.
+    """
 
     sets: tuple[tuple[ActiveOverride, str], ...] = ()
     gate_knobs: frozenset[str] = frozenset()
     drain: ActiveOverride | None = None
     plan: DrainPlan | None = None
     rollback: RollbackState = field(default_factory=RollbackState)
+    warm_cutoff_bytes: int | None = None
 
     @property
     def gate_overridden(self) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ebbgate import units
@@ -42,6 +43,24 @@ def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
         return (device,) if device else ()
     found = {device.name: device for path in below for device in physical_devices(sysfs, path.name)}
     return tuple(found.values())
+
+
+def cached_volumes_below(
+    sysfs: Sysfs, devno: tuple[int, int], known: Mapping[tuple[int, int], str]
+) -> tuple[str, ...]:
+    """Return which known volumes a device is, or lies on: by partition, LVM, dm-crypt, md."""
+    real = sysfs.real(f"/sys/dev/block/{devno[0]}:{devno[1]}")
+    if real is None:
+        return ()
+    found, names = set[str](), [real.name]
+    while names:
+        name = whole_disk(sysfs, names.pop())
+        number = devno_of(sysfs, CLASS_BLOCK / name)
+        if number is not None and number in known:
+            found.add(known[number])
+        else:
+            names += [path.name for path in sysfs.glob(str(CLASS_BLOCK / name / "slaves" / "*"))]
+    return tuple(sorted(found))
 
 
 def disks_below(sysfs: Sysfs, name: str) -> tuple[Device, ...]:

@@ -113,8 +113,8 @@ def test_a_set_names_one_volume(intents: IntentHarness) -> None:
 
 
 def test_an_unknown_kind_is_refused(intents: IntentHarness) -> None:
-    ok, text = answer(intents.ask("warm"))
-    assert (ok, text.startswith("unknown request: warm\n  known: mode")) == (False, True)
+    ok, text = answer(intents.ask("heat"))
+    assert (ok, text.startswith("unknown request: heat\n  known: mode")) == (False, True)
 
 
 def test_what_the_kernel_refuses_is_the_answer_and_no_override_is_left(

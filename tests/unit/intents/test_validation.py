@@ -36,6 +36,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "undo": {"action_id": 1},
     "policy_save": {"name": "night-2", "text": "version: 1\n"},
     "policy_remove": {"name": "night-2"},
+    "warm": {"path": "/srv/db", "bandwidth_bytes_per_s": 1 << 20},
+    "job": {"job": 3, "action": "pause"},
 }
 
 
@@ -108,6 +110,14 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
         ("set", {"knob": "writeback_percent", "value": 20}, "must be a text"),
         ("release", {"knob": "nosuch"}, "there is no knob nosuch"),
         ("apply", {"id": "206"}, "for example EBB-206"),
+        ("warm", {"path": "srv/db"}, "must begin with /"),
+        ("warm", {"path": "/srv/\x1b[2J"}, "cannot be displayed"),
+        ("warm", {"path": "/" + "a" * 4096}, "at most 4095 bytes"),
+        ("warm", {"path": "/srv", "to_bytes": 1}, "a path, or a volume with a range"),
+        ("warm", {"path": "/srv", "bandwidth_bytes_per_s": 1}, "at least 64 KiB"),
+        ("warm", {"path": "/srv", "bandwidth_bytes_per_s": True}, "must be a number of bytes"),
+        ("job", {"job": 0, "action": "pause"}, "is not the number of a job"),
+        ("job", {"job": 1, "action": "stop"}, "unknown action 'stop'"),
         ("undo", {"action_id": -1}, "not the number of a knob write"),
         ("undo", {"action_id": 1 << 63}, "not the number of a knob write"),
         ("policy_save", {"name": "x", "text": ""}, "must be a text"),
@@ -162,8 +172,8 @@ def test_a_policy_request_takes_no_volume(kind: str) -> None:
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown request: warm"):
-        check_intent("warm", None, {})
+    with pytest.raises(UsageError, match="unknown request: heat"):
+        check_intent("heat", None, {})
 
 
 @pytest.mark.parametrize("where", ["bcache0", volume()])

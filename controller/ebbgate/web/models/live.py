@@ -116,6 +116,25 @@ class MissRatio(Model):
     miss_ratios: list[float] = doc("The share of reads that a cache of each size would miss.", "1")
 
 
+class Job(Model):
+    """A warm-up: a file or a range that is read into the cache."""
+
+    id: int = doc("Its number, for `job` requests.")
+    target: str = doc("The file, or the range of the volume in bytes.", example="/srv/db")
+    state: str = doc("reading, checking, waiting, paused, done, failed or cancelled.")
+    who: str = doc("Who requested it.")
+    why: str = doc("Why it waits or has failed, or its result; empty while it reads.")
+    read_bytes: int = doc("Read in the pass under way.", "B")
+    total_bytes: int = doc("To be read in each pass.", "B")
+    bandwidth_bytes_per_s: int | None = doc("The highest rate; null for none.", "B/s")
+    hit_ratio: float | None = doc(
+        "Share of a sample that was read from the cache again; null before the check.", "1"
+    )
+    left_out: dict[str, int] = doc("Bytes that cannot be warmed, by reason.", "B")
+    since_unix_ns: int = doc("When it was requested.", "ns since 1970")
+    ended_unix_ns: int | None = doc("When it was over; null while it is not.", "ns since 1970")
+
+
 class Volume(Model):
     """A volume as the daemon last saw it. Unknown values are null, never zero."""
 
@@ -189,6 +208,7 @@ class Volume(Model):
     proposals: list[Proposal] = doc("What each strategy proposes now, and which one decides.")
     cleaning: CleaningState | None = doc("A cleaning under way; null if there is none.")
     overrides: list[ActiveOverride] = doc("Overrides in force.")
+    jobs: list[Job] = doc("Warm-ups that are under way or have ended of late.")
     missing: dict[str, str] = doc("Signals that are unknown, each with the reason.")
     lost: dict[str, int] = doc("Records that the probe dropped, by kind.", "records")
 

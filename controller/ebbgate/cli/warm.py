@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`warm`, `jobs`: reads files and ranges into the cache. I/O: the control socket; the history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ebbgate.cli import format
+from ebbgate.cli.context import Context, Document, emit, print_note, with_context
+from ebbgate.cli.daemon_status import look
+from ebbgate.cli.intents import ask, draw_outcome, named
+from ebbgate.errors import ActuationError, UsageError
+from ebbgate.model.override import IntentKind
+from ebbgate.model.status_json import status_to_json
+from ebbgate.model.volume import Volume
+from ebbgate.model.warm import JobAction, JobState, JobStatus
+from ebbgate.units import parse_size_bytes
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+_EVERY_S: Final = 1.0
+_HINT: Final = "for example --range bcache0:0-10GiB"
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--range", "part", metavar="VOLUME:FROM-TO", help="Warm a part of a volume.")
+@click.option("--bandwidth", metavar="RATE", help="Read at this rate at most, such as 20MiB/s.")
+@click.option("--wait", is_flag=True, help="Wait until the jobs are over.")
+@with_context
+def warm(
+    context: Context, paths: Sequence[str], part: str | None, bandwidth: str | None, wait: bool
+) -> None:
+    """Read files into the cache, as jobs of the daemon; without PATH list the jobs.
+
+    The kernel caches what is read in a way that it does not take for a stream; files and knobs stay
+    as they are. A job reads while users do not need the slow disk, else one piece every two
+    seconds. It goes on after this command has ended, but ends with the daemon. At the end a sample
+    is read again, and the share of it that was in the cache is shown. What is missing was not taken
+    by the kernel (the cache was full, slow or collected garbage) or was pushed out again: run it
+    once more, with less at a time.
+    """
+    requests = list(_requests(context, paths, part))
+    for _, args in requests:
+        if bandwidth is not None:
+            args["bandwidth_bytes_per_s"] = _rate(bandwidth)
+    answers = [ask(context, IntentKind.WARM, volume, args) for volume, args in requests]
+    numbers = [int(answer["request"]) for answer in answers]
+    if answers and not wait:
+        emit(context, {"requests": answers}, _draw_answers)
+        return
+    _list(context, _finished(context, numbers) if numbers else _jobs(context))
+
+
+@click.command()
+@click.option("--pause", type=int, metavar="JOB", help="Pause this job.")
+@click.option("--resume", type=int, metavar="JOB", help="Let this job go on.")
+@click.option("--cancel", type=int, metavar="JOB", help="End this job; its data stays cached.")
+@with_context
+def jobs(context: Context, pause: int | None, resume: int | None, cancel: int | None) -> None:
+    """List the jobs of `ebbgate warm` that are under way or have ended of late."""
+    actions = {JobAction.PAUSE: pause, JobAction.RESUME: resume, JobAction.CANCEL: cancel}
+    chosen = [(action, number) for action, number in actions.items() if number is not None]
+    if len(chosen) > 1:
+        raise UsageError("only one job at a time", "see ebbgate jobs --help")
+    for action, number in chosen:
+        answer = ask(context, IntentKind.JOB, None, {"job": number, "action": str(action)})
+        emit(context, answer, draw_outcome)
+    if not chosen:
+        _list(context, _jobs(context))
+
+
+def _list(context: Context, found: Sequence[tuple[str, JobStatus]]) -> None:
+    document = {"jobs": [{"volume": volume, **status_to_json(job)} for volume, job in found]}
+    emit(context, document, lambda page, _: _draw_jobs(page, found))
+
+
+def _requests(
+    context: Context, paths: Sequence[str], part: str | None
+) -> Iterator[tuple[Volume | str | None, dict[str, Any]]]:
+    for path in paths:
+        yield None, {"path": str(Path(path).absolute())}
+    if part is not None:
+        name, _, span = part.rpartition(":")
+        start, dash, end = span.partition("-")
+        if not name or not dash:
+            raise UsageError(f"--range: not a part of a volume: {part}", _HINT)
+        args = {"from_bytes": _size(start), "to_bytes": _size(end)}
+        yield named(context, name), args
+
+
+def _size(text: str) -> int:
+    try:
+        return int(text) if text.isdigit() else parse_size_bytes(text)
+    except ValueError as error:
+        raise UsageError(f"--range: {error}", _HINT) from error
+
+
+def _rate(text: str) -> int:
+    try:
+        return parse_size_bytes(text.removesuffix("/s"))
+    except ValueError as error:
+        raise UsageError(f"--bandwidth: {error}", "for example --bandwidth 20MiB/s") from error
+
+
+def _finished(context: Context, numbers: Sequence[int]) -> list[tuple[str, JobStatus]]:
+    """Wait for the end of these jobs. Raises ActuationError unless they are done."""
+    shown = ""
+    while True:
+        found = [each for each in _jobs(context) if each[1].id in numbers]
+        if len(found) < len(numbers):
+            raise ActuationError("a job is not known any more", "see the log of ebbgated")
+        for volume, job in found:
+            if job.state.over and job.state is not JobState.DONE:
+                raise ActuationError(f"{volume}: {format.job(job)}", "list the jobs: ebbgate jobs")
+        left = [job for _, job in found if not job.state.over]
+        if not left:
+            return found
+        if (text := format.job(left[0])) != shown and not context.json:
+            print_note(text)
+            shown = text
+        time.sleep(_EVERY_S)
+
+
+def _jobs(context: Context) -> list[tuple[str, JobStatus]]:
+    """Return the jobs of all volumes with their volume, oldest first."""
+    statuses = look(context).statuses.volumes.values()
+    found = [(live.status.title, job) for live in statuses for job in live.status.jobs]
+    return sorted(found, key=lambda each: each[1].id)
+
+
+def _draw_answers(page: Page, document: Document) -> None:
+    for answer in document["requests"]:
+        draw_outcome(page, answer)
+
+
+def _draw_jobs(page: Page, jobs: Sequence[tuple[str, JobStatus]]) -> None:
+    if not jobs:
+        page.line("no warm-up is under way, and none has ended of late")
+    for volume, job in jobs:
+        page.line(f"{volume}: {format.job(job)}")
+        for reason, count in job.left_out.items():
+            page.line(f"without {format.size(count)} {reason}", indent=2)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Carries out requests to warm files and ranges, and to pause, resume and cancel such jobs.
+
+I/O: sysfs, on a thread; the jobs' processes. On the event loop; what takes long is awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from ebbgate.background import BackgroundWorker
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.warm_job import CacheFacts, Opened, WarmJob, begun_text
+from ebbgate.daemon.warm_process import WarmProcess
+from ebbgate.errors import ActuationError, EbbgateError, NotFound, UsageError
+from ebbgate.intents.validation import Intent
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.records import Edge
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.model.warm import JobAction, JobState, JobStatus
+from ebbgate.probes.block import cached_volumes_below
+from ebbgate.units import format_bytes, parse_hprint, sectors_to_bytes
+from ebbgate.warm.pace import obstacle
+
+_KEPT: Final = 8
+"""Jobs of a volume that are over and still shown."""
+_QUEUE_MAX: Final = 32
+_SECTOR: Final = 512
+_STAYS: Final = "what is in the cache stays there"
+
+
+class WarmIntents:
+    """The jobs of all volumes, one at a time on each. `volumes`: the daemon's loops by name."""
+
+    def __init__(self, sysfs: Sysfs, volumes: Mapping[str, VolumeLoop]) -> None:
+        self._sysfs = sysfs
+        self._volumes = volumes
+        self._jobs: dict[int, WarmJob] = {}
+        self._reader = BackgroundWorker("warm-ups")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ---- requests ------------------------------------------------------------------------------
+    async def begin(self, intent: Intent) -> str:
+        """Begin a job; return what it does, in words. Raises EbbgateError."""
+        args = intent.args
+        target = args.path or f"{args.from_bytes}-{args.to_bytes}"
+        status = JobStatus(
+            intent.id,
+            target,
+            JobState.WAITING,
+            intent.who,
+            bandwidth_bytes_per_s=args.bandwidth_bytes_per_s,
+            since_unix_ns=time.time_ns(),
+        )
+        if len(self._running()) >= _QUEUE_MAX:
+            raise ActuationError(f"{_QUEUE_MAX} jobs wait already", "see ebbgate jobs")
+        job = WarmJob(intent, await WarmProcess.start(), status, self._publish, self._ended)
+        try:
+            return await self._begun(job)
+        except BaseException:
+            await job.process.end()
+            raise
+
+    async def _begun(self, job: WarmJob) -> str:
+        """Open the target and begin to read, or wait for another job of the volume."""
+        opened = await job.open(self._request(job.intent))
+        loop = await self._loop_of(job.intent, opened)
+        _check(loop, opened)
+        facts = await self._reader.run(lambda: _facts(self._sysfs, loop.volume))
+        text = begun_text(job, opened, loop.volume.title)
+        job.status = replace(
+            job.status, total_bytes=opened.total_bytes, left_out=dict(opened.left_out)
+        )
+        before = [
+            each
+            for each in self._running(loop.volume.name)
+            if not each.queued or each.status.id < job.status.id
+        ]
+        self._jobs[job.status.id] = job
+        if before:
+            job.queue(loop, f"after job {before[-1].status.id}")
+            await job.process.end()
+            text += f", after job {before[-1].status.id}"
+        else:
+            job.start(loop, facts)
+        self._publish()
+        return text
+
+    async def _begin_queued(self, job: WarmJob) -> None:
+        """Open the target again: it may have changed while the job waited."""
+        try:
+            job.process = await WarmProcess.start()
+            await self._begun(job)
+        except EbbgateError as error:
+            await job.end(JobState.FAILED, error.message)
+
+    async def control(self, intent: Intent) -> str:
+        """Pause, resume or cancel a job. Raises NotFound."""
+        job, action = self._jobs.get(intent.args.job), intent.args.action
+        if job is None or job.status.state.over:
+            raise NotFound(f"no job {intent.args.job} is under way", "list them: ebbgate jobs")
+        if action is JobAction.CANCEL:
+            await job.end(JobState.CANCELLED, f"by {intent.who}; {_STAYS}")
+            return f"job {job.status.id} is cancelled; {_STAYS}"
+        job.pause(action is JobAction.PAUSE)
+        return f"job {job.status.id} {'is paused' if job.paused else 'goes on'}"
+
+    # ---- events of the daemon ------------------------------------------------------------------
+    def on_tick(self, name: str) -> None:
+        """A volume was looked at."""
+        for job in self._running(name):
+            job.on_tick()
+
+    def on_edge(self, edge: Edge) -> None:
+        """Users of a volume have returned or left."""
+        for job in self._running(edge.volume):
+            job.on_edge(edge)
+
+    def poll(self) -> None:
+        """End the jobs of volumes that are no longer followed."""
+        for job in self._running():
+            if job.loop is not None and job.loop is not self._volumes.get(job.loop.volume.name):
+                self._spawn(job.end(JobState.FAILED, "the volume is gone"))
+
+    async def stop(self) -> None:
+        """End all jobs with the daemon."""
+        for job in self._running():
+            await job.end(JobState.CANCELLED, "ebbgated ended")
+
+    # ---- details -------------------------------------------------------------------------------
+    def _request(self, intent: Intent) -> dict[str, object]:
+        if intent.args.path:
+            return {"path": intent.args.path}
+        loop = self._named(intent.volume or "")
+        volume, end = loop.volume, intent.args.to_bytes
+        if end > volume.size_bytes:
+            raise UsageError(
+                f"{volume.title} ends at {format_bytes(volume.size_bytes)}", "choose a lower end"
+            )
+        return {
+            "device": f"/dev/{volume.kernel_name}",
+            "devno": volume.devno,
+            "start": intent.args.from_bytes,
+            "end": end,
+        }
+
+    def _named(self, name: str) -> VolumeLoop:
+        for loop in self._volumes.values():
+            if loop.volume.is_called(name):
+                return loop
+        raise NotFound(f"{name} is gone", "see ebbgate status")
+
+    async def _loop_of(self, intent: Intent, opened: Opened) -> VolumeLoop:
+        """Return the volume on which the target lies. Raises ActuationError."""
+        known = {loop.volume.devno: name for name, loop in self._volumes.items()}
+        names = await self._reader.run(
+            lambda: cached_volumes_below(self._sysfs, opened.devno, known)
+        )
+        path = intent.args.path
+        if not names:
+            raise ActuationError(
+                f"{path} is not on a cached volume that ebbgated follows",
+                "see ebbgate status for the volumes",
+            )
+        if len(names) > 1:
+            raise ActuationError(
+                f"{path} is spread over {', '.join(names)}", "warm a range of each of them"
+            )
+        return self._named(names[0])
+
+    def _of(self, name: str) -> list[WarmJob]:
+        return [job for job in self._jobs.values() if job.loop and job.loop.volume.name == name]
+
+    def _running(self, name: str | None = None) -> list[WarmJob]:
+        jobs = self._jobs.values() if name is None else self._of(name)
+        return [job for job in jobs if not job.status.state.over]
+
+    def _publish(self) -> None:
+        for name, loop in self._volumes.items():
+            loop.jobs = tuple(job.status for job in self._of(name))
+
+    def _ended(self) -> None:
+        """Begin the next job of a volume; forget the oldest that are over."""
+        for name, loop in self._volumes.items():
+            running = self._running(name)
+            over = [job for job in self._of(name) if job not in running]
+            for job in over[:-_KEPT]:
+                del self._jobs[job.status.id]
+            if over and not running:
+                loop.keep_cutoff(None)
+            if running and all(job.queued and not job.is_next for job in running):
+                running[0].is_next = True
+                self._spawn(self._begin_queued(running[0]))
+        self._publish()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _check(loop: VolumeLoop, opened: Opened) -> None:
+    """Raises ActuationError if the volume cannot be warmed now."""
+    title, frame = loop.volume.title, loop.state.current_frame
+    if frame is None:
+        raise ActuationError(f"{title}: nothing was measured yet", "try again in a moment")
+    if not opened.total_bytes:
+        left = ", ".join(f"{format_bytes(n)} {why}" for why, n in opened.left_out.items())
+        raise ActuationError(f"there is nothing to warm: {left or 'it is empty'}")
+    if why := obstacle(loop.volume.kind, frame, opened.total_bytes):
+        raise ActuationError(f"{title}: {why}", f"see ebbgate status {title}")
+
+
+def _facts(sysfs: Sysfs, volume: Volume) -> CacheFacts:
+    """Read what the worker must know about the cache."""
+    queue = f"/sys/dev/block/{volume.devno[0]}:{volume.devno[1]}/queue"
+    logical = sysfs.read_int(f"{queue}/logical_block_size") or _SECTOR
+    cache_bytes = sum(device.size_bytes for device in volume.caches)
+    if volume.kind is Kind.BCACHE:
+        text = sysfs.read_text(f"/sys/fs/bcache/{volume.set_uuid}/block_size")
+        block = parse_hprint(text) if text else _SECTOR
+        return CacheFacts(max(logical, block), 0, cache_bytes)
+    sectors = volume.mapping.block_sectors if volume.mapping else 0
+    return CacheFacts(logical, sectors_to_bytes(sectors), cache_bytes)

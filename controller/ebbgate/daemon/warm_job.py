@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One warm-up: tells its worker when to read, and keeps what people see of it.
+
+I/O: through the worker's process. The event loop calls it; it never blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.warm_process import WarmProcess
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.intents.validation import Intent
+from ebbgate.log_messages.volumes import WARM_BEGUN, WARM_ENDED
+from ebbgate.model.records import Edge, EdgeKind
+from ebbgate.model.volume import Kind
+from ebbgate.model.warm import JobState, JobStatus
+from ebbgate.units import NS_PER_S, format_bytes, format_rate
+from ebbgate.warm.pace import BURST_SHARE, Pace, Speed, needs_disk, pace
+from ebbgate.warm.plan import RUN_BYTES_MAX
+
+_LOG = logging.getLogger(__name__)
+_STEP_NS: Final = 2 * NS_PER_S
+"""Between two reads while users need the disk: few enough that their p99 does not show them."""
+_BURST_REST_NS: Final = 2 * NS_PER_S
+"""The kernel collects garbage meanwhile."""
+_GOOD_SHARE: Final = {Kind.BCACHE: 0.99, Kind.DM_CACHE: 0.95}
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the worker has found out about its target."""
+
+    devno: tuple[int, int]
+    total_bytes: int
+    pieces: int
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFacts:
+    """`unit_bytes`: smaller requests are not cached. `block_bytes`: of dm-cache, else 0."""
+
+    unit_bytes: int
+    block_bytes: int
+    cache_bytes: int
+
+
+@dataclass(slots=True)
+class WarmJob:
+    """`on_change`: called after each change of the status, and `on_end` once it is over.
+
+    `queued`: waits for another job of the volume, without a process; `is_next`: its turn has come.
+    `sent`: the last pace that the worker has. `stepped_ns`, `rests_until_ns`: on CLOCK_MONOTONIC.
+    """
+
+    intent: Intent
+    process: WarmProcess
+    status: JobStatus
+    on_change: Callable[[], None]
+    on_end: Callable[[], None]
+    now_ns: Callable[[], int] = time.monotonic_ns
+    loop: VolumeLoop | None = None
+    paused: bool = False
+    queued: bool = False
+    is_next: bool = False
+    sent: Pace | None = None
+    stepped_ns: int = 0
+    rests_until_ns: int = 0
+    ticks_without_disk: int = 0
+    phase: str = "read"
+    _task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    async def open(self, request: Mapping[str, object]) -> Opened:
+        """Have the worker open its target. Raises EbbgateError for one that cannot be warmed."""
+        self.process.send(request)
+        event = await self.process.event()
+        if event["event"] != "opened":
+            raise Unavailable(event["text"], event.get("hint", ""))
+        major, minor = event["devno"]
+        return Opened((major, minor), event["bytes"], event["pieces"], event["left_out"])
+
+    def queue(self, loop: VolumeLoop, why: str) -> None:
+        """Wait for another job of this volume."""
+        self.loop, self.queued = loop, True
+        self._change(state=JobState.WAITING, why=why)
+
+    def start(self, loop: VolumeLoop, facts: CacheFacts) -> None:
+        """Begin to read for this volume."""
+        self.loop, self.queued, self.is_next = loop, False, False
+        volume = loop.volume
+        burst = int(facts.cache_bytes * BURST_SHARE) if volume.kind is Kind.BCACHE else 0
+        backing = volume.backing.devno
+        self.process.send(
+            {
+                "command": "start",
+                "kind": str(volume.kind),
+                "unit": facts.unit_bytes,
+                "block": facts.block_bytes,
+                "backing": f"{backing[0]}:{backing[1]}",
+                "burst": burst,
+            }
+        )
+        if volume.kind is Kind.BCACHE:
+            loop.keep_cutoff(RUN_BYTES_MAX)
+        _LOG.info(WARM_BEGUN, volume.title, self.status.id, self.status.target, self.status.who)
+        self._task = asyncio.create_task(self._follow(volume.title))
+        self.on_tick()
+
+    # ---- what comes in -------------------------------------------------------------------------
+    def on_tick(self) -> None:
+        """Decide how to go on. Called at each tick of the volume, and when users leave."""
+        frame = self.loop.state.current_frame if self.loop else None
+        if self.loop is None or frame is None or self.queued or self.status.state.over:
+            return
+        self.ticks_without_disk = 0 if needs_disk(frame) else self.ticks_without_disk + 1
+        found = pace(
+            self.loop.volume.kind,
+            frame,
+            destages=self.loop.urgent or self.loop.cleaning is not None,
+            ticks_without_disk=self.ticks_without_disk,
+        )
+        if self.now_ns() < self.rests_until_ns:
+            found = Pace(Speed.HOLD, "the cache makes room for the next part")
+        self._apply(found)
+
+    def on_edge(self, edge: Edge) -> None:
+        """Stop at once when users return."""
+        if self.queued:
+            return
+        if edge.kind is EdgeKind.BUSY:
+            self.ticks_without_disk = 0
+            if self.sent is not None and self.sent.speed is Speed.GO:
+                self._apply(Pace(Speed.HOLD, "users are back"))
+        elif edge.kind is EdgeKind.IDLE:
+            self.on_tick()
+
+    def pause(self, on: bool) -> None:
+        """Pause, or go on."""
+        self.paused = on
+        if not self.queued:
+            self._apply(Pace(Speed.HOLD, "paused by a user"))
+            self.on_tick()
+
+    async def end(self, state: JobState, why: str) -> None:
+        """End it; nothing that was cached is undone."""
+        self._over(state, why)
+        await self.process.end()
+
+    # ---- what goes out -------------------------------------------------------------------------
+    def _apply(self, found: Pace) -> None:
+        if self.paused:
+            found = Pace(Speed.HOLD, "paused by a user")
+        now_ns = self.now_ns()
+        if found.speed is Speed.STEP:
+            if now_ns - self.stepped_ns >= _STEP_NS:
+                self.stepped_ns = now_ns
+                self._send("step", found)
+            elif self.sent is not None and self.sent.speed is Speed.GO:
+                self._send("hold", found)
+        elif found != self.sent:
+            self._send(str(found.speed), found)
+        self.sent = found
+        self._show(found)
+
+    def _send(self, command: str, found: Pace) -> None:
+        rate = self.status.bandwidth_bytes_per_s or 0
+        self.process.send({"command": command, "run": found.run_bytes, "rate": rate})
+
+    def _show(self, found: Pace) -> None:
+        if self.status.state.over:
+            return
+        state = JobState.CHECKING if self.phase == "check" else JobState.READING
+        if self.paused:
+            state = JobState.PAUSED
+        elif found.speed is not Speed.GO:
+            state = JobState.WAITING
+        self._change(state=state, why=found.why)
+
+    def _change(self, **fields: Any) -> None:
+        changed = replace(self.status, **fields)
+        if changed != self.status:
+            self.status = changed
+            self.on_change()
+
+    async def _follow(self, title: str) -> None:
+        """Take the worker's events until it is done."""
+        try:
+            while not self.status.state.over:
+                self._take(await self.process.event(), title)
+        except EbbgateError as error:
+            self._over(JobState.FAILED, error.message)
+        finally:
+            await self.process.end()
+
+    def _take(self, event: Mapping[str, Any], title: str) -> None:
+        name = event["event"]
+        if name == "failed":
+            self._over(JobState.FAILED, event["text"])
+            return
+        if name == "unaligned":
+            left_out = {**self.status.left_out, "not aligned to the cache": event["bytes"]}
+            self._change(left_out=left_out)
+            return
+        self.phase = event["phase"]
+        checked = event["checked"]
+        ratio = event["hits"] / checked if checked else None
+        fields = {"read_bytes": event["read"], "total_bytes": event["total"]}
+        self._change(**fields, hit_ratio=ratio)
+        if name == "burst":
+            self.rests_until_ns = self.now_ns() + _BURST_REST_NS
+            self.sent = None
+        elif name == "done":
+            self._over(JobState.DONE, self._result(ratio or 0.0))
+        if self.sent is not None:
+            self._show(self.sent)
+
+    def _result(self, ratio: float) -> str:
+        text = f"{ratio:.1%} of a sample is in the cache"
+        if self.loop is not None and ratio < _GOOD_SHARE[self.loop.volume.kind]:
+            text += "; the rest was not taken or is out again: see ebbgate warm --help"
+        return text
+
+    def _over(self, state: JobState, why: str) -> None:
+        if self.status.state.over:
+            return
+        self._change(state=state, why=why, ended_unix_ns=time.time_ns())
+        self.on_end()
+        if self.loop is not None:
+            _LOG.info(WARM_ENDED, self.loop.volume.title, self.status.id, state, why)
+
+
+def begun_text(job: WarmJob, opened: Opened, title: str) -> str:
+    """Return the answer to the request."""
+    text = (
+        f"{title}: job {job.status.id} warms {job.status.target},"
+        f" {format_bytes(opened.total_bytes)} in {opened.pieces} pieces"
+    )
+    if job.status.bandwidth_bytes_per_s:
+        text += f", at {format_rate(job.status.bandwidth_bytes_per_s)} at most"
+    for reason, count in opened.left_out.items():
+        text += f"; without {format_bytes(count)} {reason}"
+    return text

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether a volume can be warmed, and when its warm-up stands back for users. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from ebbgate.knobs.catalog import CUTOFF
+from ebbgate.model.frame import Frame
+from ebbgate.model.volume import UNWRITABLE, Kind
+from ebbgate.units import format_bytes, format_ratio, parse_hprint
+from ebbgate.warm.plan import RUN_BYTES_MAX, run_bytes_max
+
+SHARE_MAX: Final = 0.9
+"""More than this share of the cache would push itself out again."""
+_DIRTY_MAX: Final = 0.9
+_IN_USE_MAX: Final = 0.95
+"""Above this share of buckets in use bcache caches nothing (drivers/md/bcache/bcache.h,
+CUTOFF_CACHE_ADD).
+"""
+_TOUCHES_DISK: Final = frozenset({"miss", "bypass", "writethrough"})
+"""Paths of users' requests that need the backing device."""
+BURST_SHARE: Final = 1 / 16
+"""bcache collects garbage after this share of the cache was inserted; meanwhile no bucket can be
+freed (in v6.1), and what is read is not cached.
+"""
+
+
+class Speed(StrEnum):
+    """`go`: one read after the other; `step`: a single one; `hold`: none."""
+
+    GO = "go"
+    STEP = "step"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a warm-up may go on; `why`: why not at full speed. `run_bytes`: see `plan`."""
+
+    speed: Speed
+    why: str = ""
+    run_bytes: int = RUN_BYTES_MAX
+
+
+def obstacle(kind: Kind, frame: Frame, total_bytes: int) -> str:
+    """Return why the volume cannot be warmed with this much; empty if it can."""
+    if kind is Kind.DM_WRITECACHE:
+        return "dm-writecache caches no reads"
+    if frame.state is not None and frame.state in UNWRITABLE:
+        return UNWRITABLE[frame.state]
+    if frame.cache_mode in ("none", "passthrough"):
+        return f"its cache mode is {frame.cache_mode}, in which reads are not cached"
+    if frame.dirty_ratio is not None and frame.dirty_ratio >= _DIRTY_MAX:
+        return (
+            f"{format_ratio(frame.dirty_ratio)} of the cache is dirty, which leaves no room: it has"
+            " to be written back first"
+        )
+    if frame.cache_bytes is not None and total_bytes > SHARE_MAX * frame.cache_bytes:
+        return (
+            f"{format_bytes(total_bytes)} do not fit: the cache has"
+            f" {format_bytes(frame.cache_bytes)}, of which {SHARE_MAX:.0%} may be warmed at once"
+        )
+    return _cutoff_obstacle(frame)
+
+
+def pace(kind: Kind, frame: Frame, *, destages: bool, ticks_without_disk: int) -> Pace:
+    """Return how to go on after a tick.
+
+    `destages`: the gate is open in a gap. `ticks_without_disk`: for how many ticks no request of
+    users has needed the backing device.
+    """
+    run = _run_bytes(frame)
+    low = _cutoff_obstacle(frame)
+    if low:
+        return Pace(Speed.HOLD, low)
+    full = frame.in_use_ratio is not None and frame.in_use_ratio > _IN_USE_MAX
+    if kind is Kind.BCACHE and full:
+        return Pace(Speed.HOLD, "over 95% of the cache is in use, and bcache caches nothing")
+    if frame.idle is None or frame.foreground is None:
+        return Pace(Speed.HOLD, "the load of users is unknown")
+    if destages:
+        return Pace(Speed.HOLD, "dirty data is written back first")
+    if frame.idle or ticks_without_disk > 1:
+        return Pace(Speed.GO, run_bytes=run)
+    return Pace(Speed.STEP, "users need the disk: one read every 2 s", run)
+
+
+def needs_disk(frame: Frame) -> bool:
+    """Return whether users' requests reached the backing device in the frame's window."""
+    return any(each.ios for (_, path), each in frame.paths.items() if path in _TOUCHES_DISK)
+
+
+def _run_bytes(frame: Frame) -> int:
+    text = frame.knobs.get(CUTOFF)
+    return RUN_BYTES_MAX if text is None else run_bytes_max(parse_hprint(text))
+
+
+def _cutoff_obstacle(frame: Frame) -> str:
+    if _run_bytes(frame):
+        return ""
+    return (
+        f"{CUTOFF} is {format_bytes(parse_hprint(frame.knobs[CUTOFF]))}: reads that pass it are too"
+        " short to be useful"
+    )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which reads make the kernel cache data, and in which order. Pure.
+
+bcache caches what a read misses unless the read continues a sequence that has reached the cutoff: a
+request continues one that ended exactly where it starts (drivers/md/bcache/request.c,
+check_should_bypass). So ascending reads that leave out a few KiB now and then are never such a
+sequence, and cost the disk no seek. What was left out is read at the end.
+
+dm-cache (smq) promotes a block once the region of 16 blocks around it was read often enough of
+late (drivers/md/dm-cache-policy-smq.c, update_promote_levels). The size of a request does not
+count. So a few regions at a time get one short read in each block, again and again, until all are
+hits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ebbgate.units import KIB, MIB
+
+UNIT_BYTES: Final = 4 * KIB
+READ_BYTES_MAX: Final = MIB
+"""bcache caches at most 256 pages of one request that misses."""
+RUN_BYTES_MIN: Final = 64 * KIB
+RUN_BYTES_MAX: Final = 4 * MIB
+"""Longer sequences would save nothing more: 4 KiB are left out after each."""
+CUTOFF_MARGIN: Final = 0.9
+"""sysfs shows the cutoff with one decimal, so that the true one may be a twentieth lower."""
+WINDOW_BLOCKS: Final = 64
+"""Cache blocks that are read in turn: four of the regions that smq counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A request: where in the file or device that is read, and how much."""
+
+    offset_bytes: int
+    length_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of what is to be warmed that is contiguous on the device, at `device_bytes`."""
+
+    offset_bytes: int
+    device_bytes: int
+    length_bytes: int
+
+
+def aligned(pieces: Iterable[Piece], unit_bytes: int) -> tuple[tuple[Piece, ...], int]:
+    """Cut the pieces to whole units of the device; return them in its order, and what was cut."""
+    found, cut = [], 0
+    for piece in sorted(pieces, key=lambda each: each.device_bytes):
+        lead = -piece.device_bytes % unit_bytes
+        length = max(0, piece.length_bytes - lead) // unit_bytes * unit_bytes
+        cut += piece.length_bytes - length
+        if length:
+            found.append(Piece(piece.offset_bytes + lead, piece.device_bytes + lead, length))
+    return tuple(found), cut
+
+
+def run_bytes_max(cutoff_bytes: int) -> int:
+    """Return how long a sequence of reads may be under this cutoff (0: the kernel has none).
+
+    0 if no sequence of a sensible length is safe.
+    """
+    if cutoff_bytes == 0:
+        return RUN_BYTES_MAX
+    length = min(int(cutoff_bytes * CUTOFF_MARGIN), RUN_BYTES_MAX) // UNIT_BYTES * UNIT_BYTES
+    return length if length >= RUN_BYTES_MIN else 0
+
+
+@dataclass(slots=True)
+class BcachePlan:
+    """Ascending reads that are no sequence for the kernel, then what they left out.
+
+    `pieces`: in the order of the device. `left_out`: still to be read.
+    """
+
+    pieces: Sequence[Piece]
+    left_out: deque[Read] = field(default_factory=deque)
+    _index: int = 0
+    _at: int = 0
+    _end: int = -1
+    _run: int = 0
+
+    def next(self, run_max: int) -> Read | None:
+        """Return the next read, none of which continues a sequence beyond `run_max` bytes."""
+        while self._index < len(self.pieces):
+            piece = self.pieces[self._index]
+            start = piece.device_bytes + self._at
+            if start != self._end:
+                self._run = 0
+            room, rest = run_max - self._run, piece.length_bytes - self._at
+            if room < UNIT_BYTES:
+                length = min(UNIT_BYTES, rest)
+                self.left_out.append(Read(piece.offset_bytes + self._at, length))
+                self._end = -1
+                self._step(piece, length)
+                continue
+            length = min(READ_BYTES_MAX, rest, room // UNIT_BYTES * UNIT_BYTES)
+            read = Read(piece.offset_bytes + self._at, length)
+            self._run += length
+            self._end = start + length
+            self._step(piece, length)
+            return read
+        return self.left_out.popleft() if self.left_out else None
+
+    def _step(self, piece: Piece, length: int) -> None:
+        self._at += length
+        if self._at == piece.length_bytes:
+            self._index += 1
+            self._at = 0
+
+
+def blocks(pieces: Iterable[Piece], block_bytes: int) -> tuple[Read, ...]:
+    """Return the first part that lies in each cache block which the pieces touch, ascending."""
+    found: dict[int, Read] = {}
+    for piece in pieces:
+        end = piece.device_bytes + piece.length_bytes
+        for block in range(piece.device_bytes // block_bytes, -(-end // block_bytes)):
+            start = max(piece.device_bytes, block * block_bytes)
+            offset = piece.offset_bytes + start - piece.device_bytes
+            length = min(end, (block + 1) * block_bytes) - start
+            found.setdefault(block, Read(offset, length))
+    return tuple(read for _, read in sorted(found.items()))

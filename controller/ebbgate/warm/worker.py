@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The process that reads what is to be warmed, as ebbgated tells it to.
+
+I/O: one file or volume, sysfs; JSON lines on stdin and stdout. A process of its own, since a read
+may hang in the kernel, and at the lowest priority.
+
+    in   {"path": ...} or {"device", "devno", "start", "end"}: what to open
+    out  {"event": "opened", "devno", "bytes", "pieces", "left_out"}, or {"event": "failed", "text"}
+    in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
+    in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
+    out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits"}
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import platform
+import resource
+import select
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final
+
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.units import MIB, NS_PER_S, format_bytes
+from ebbgate.warm.plan import (
+    READ_BYTES_MAX,
+    UNIT_BYTES,
+    WINDOW_BLOCKS,
+    BcachePlan,
+    Piece,
+    Read,
+    aligned,
+    blocks,
+)
+from ebbgate.warm.target import Target, open_file, open_range
+
+_IOPRIO: Final = 0x6005
+"""Idle class, with a level that no tool gives: EB_WARM_IOPRIO of the probe (bpf/record.h)."""
+_IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
+"""Number of the system call; elsewhere these reads count as load of users."""
+_MEMORY_BYTES_MAX: Final = 256 * MIB
+_REPORT_NS: Final = NS_PER_S // 4
+_LOOK_NS: Final = NS_PER_S
+_SAMPLES: Final = 256
+_PASSES_MAX: Final = 3
+_ENOUGH: Final = {"bcache": 0.995, "dm-cache": 0.97}
+"""Share of hits in a sample that ends the passes."""
+_NEIGHBOURS: Final = 2
+_SETTLE_S: Final = 5.0
+_SETTLE_STEP_S: Final = 0.2
+_ROUNDS_MAX: Final = 8
+"""smq promotes a block at the second to fifth round; in a full cache one more is needed."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """Reads a target in passes until a sample of it is in the cache.
+
+    `allowed`: reads that may still be sent before the next command; None: without end.
+    """
+
+    target: Target
+    kind: str = ""
+    unit: int = 512
+    block: int = 0
+    burst: int = 0
+    run: int = 0
+    rate: int = 0
+    allowed: int | None = 0
+    phase: str = "read"
+    read: int = 0
+    total: int = 0
+    checked: int = 0
+    hits: int = 0
+    _backing: int = -1
+    _since_burst: int = 0
+    _due_ns: int = 0
+    _reported_ns: int = 0
+    _looked_ns: int = 0
+    _buffer: memoryview = field(default_factory=lambda: memoryview(mmap.mmap(-1, READ_BYTES_MAX)))
+    _rest: bytes = b""
+
+    def start(self, command: dict[str, Any]) -> None:
+        """Take the facts about the cache."""
+        self.kind, self.unit = command["kind"], command["unit"]
+        self.block, self.burst = command["block"], command["burst"]
+        self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
+
+    def run_to_end(self) -> None:
+        """Read and check until enough is in the cache, or no more goes in. Raises Unavailable."""
+        pieces, cut = aligned(self.target.pieces, self.unit)
+        if cut:
+            send("unaligned", bytes=cut)
+        if not pieces:
+            raise Unavailable("there is nothing to warm", "it is empty, or all of it was left out")
+        touched = blocks(pieces, self.block) if self.kind == "dm-cache" else ()
+        sample = touched or tuple(_spread(pieces, self.unit))
+        share = -1.0
+        for number in range(_PASSES_MAX):
+            self.phase, self.read = "read", 0
+            if touched:
+                self.total = sum(read.length_bytes for read in touched)
+                self._dm_cache_pass(touched)
+            else:
+                self.total = sum(piece.length_bytes for piece in pieces)
+                self._bcache_pass(BcachePlan(pieces))
+            self.phase = "check"
+            self._check(sample)
+            before, share = share, self.hits / max(1, self.checked)
+            if share >= _ENOUGH[self.kind] or (number and share < before + 0.01):
+                break
+        self._report("done")
+
+    # ---- passes --------------------------------------------------------------------------------
+    def _bcache_pass(self, plan: BcachePlan) -> None:
+        while True:
+            self._wait()
+            read = plan.next(self.run)
+            if read is None:
+                return
+            self._send(read)
+            self.read += read.length_bytes
+
+    def _dm_cache_pass(self, reads: Sequence[Read]) -> None:
+        """Read in each block of a few regions in turn, until it is a hit."""
+        for start in range(0, len(reads), WINDOW_BLOCKS):
+            missing = reads[start : start + WINDOW_BLOCKS]
+            for _ in range(_ROUNDS_MAX):
+                missing = [read for read in missing if not self._touch(read)]
+                if not missing:
+                    break
+            self.read += sum(read.length_bytes for read in missing)
+
+    def _touch(self, read: Read) -> bool:
+        """Read a little; return whether it was a hit."""
+        self._wait()
+        before = self._backing_reads()
+        self._send(Read(read.offset_bytes, min(UNIT_BYTES, read.length_bytes)))
+        hit = self._backing_reads() == before
+        self.read += read.length_bytes if hit else 0
+        return hit
+
+    def _send(self, read: Read) -> None:
+        length = read.length_bytes
+        got = os.preadv(self.target.handle, [self._buffer[:length]], read.offset_bytes)
+        if got == 0:
+            raise Unavailable("the file was truncated")
+        self._since_burst += length
+        if self.allowed is not None:
+            self.allowed -= 1
+        if self.burst and self._since_burst >= self.burst:
+            self._since_burst, self.allowed = 0, 0
+            self._report("burst")
+        if self.rate:
+            self._due_ns = max(self._due_ns, time.monotonic_ns()) + length * NS_PER_S // self.rate
+
+    # ---- the check -----------------------------------------------------------------------------
+    def _check(self, reads: Sequence[Read]) -> None:
+        """Read a sample again: one that the backing device does not see was a hit."""
+        self._settle()
+        self.checked = self.hits = 0
+        step = max(1, len(reads) // _SAMPLES)
+        for read in reads[::step][:_SAMPLES]:
+            self._wait()
+            self.checked += 1
+            self.hits += self._is_hit(read)
+
+    def _is_hit(self, read: Read) -> bool:
+        """Another request may reach the backing device meanwhile, so that one try is too few.
+
+        Each try reads another place of the same block, which the one before has not cached.
+        """
+        for neighbour in range(min(_NEIGHBOURS, read.length_bytes // self.unit)):
+            offset = read.offset_bytes + neighbour * self.unit
+            before = self._backing_reads()
+            with suppress(OSError):
+                os.preadv(self.target.handle, [self._buffer[: self.unit]], offset)
+            if self._backing_reads() == before:
+                return True
+        return False
+
+    def _settle(self) -> None:
+        """Wait until the kernel copies nothing more into the cache."""
+        end_s = time.monotonic() + _SETTLE_S
+        before = -1
+        while time.monotonic() < end_s and (now := self._backing_reads()) != before:
+            before = now
+            self._pause(_SETTLE_STEP_S)
+
+    def _backing_reads(self) -> int:
+        return int(os.pread(self._backing, 256, 0).split()[0])
+
+    # ---- commands and reports ------------------------------------------------------------------
+    def _wait(self) -> None:
+        """Return when the next read may be sent. Raises Unavailable if the file has changed."""
+        while True:
+            now_ns = time.monotonic_ns()
+            if now_ns - self._looked_ns >= _LOOK_NS:
+                self._looked_ns = now_ns
+                if changed := self.target.changed():
+                    raise Unavailable(changed)
+            if now_ns - self._reported_ns >= _REPORT_NS:
+                self._report("progress")
+            stopped = self.allowed is not None and self.allowed <= 0
+            late_ns = self._due_ns - now_ns
+            timeout = 1.0 if stopped else max(0.0, min(1.0, late_ns / NS_PER_S))
+            ready, _, _ = select.select([0], [], [], timeout)
+            if ready:
+                self._take(os.read(0, 4096))
+            elif not stopped and self._due_ns <= time.monotonic_ns():
+                return
+
+    def _pause(self, seconds: float) -> None:
+        end_s = time.monotonic() + seconds
+        while (left_s := end_s - time.monotonic()) > 0:
+            if select.select([0], [], [], left_s)[0]:
+                self._take(os.read(0, 4096))
+
+    def _take(self, received: bytes) -> None:
+        if not received:
+            # The daemon is gone.
+            raise SystemExit(0)
+        *lines, self._rest = (self._rest + received).split(b"\n")
+        for line in lines:
+            command = json.loads(line)
+            name = command["command"]
+            self.allowed = {"go": None, "step": 1, "hold": 0}[name]
+            if name != "hold":
+                self.run, self.rate = command["run"], command["rate"]
+
+    def _report(self, event: str) -> None:
+        self._reported_ns = time.monotonic_ns()
+        send(
+            event,
+            phase=self.phase,
+            read=self.read,
+            total=self.total,
+            checked=self.checked,
+            hits=self.hits,
+        )
+
+
+def _spread(pieces: Sequence[Piece], unit: int) -> Iterator[Read]:
+    """Yield one place in each part of all pieces, about as many as are sampled."""
+    total = sum(piece.length_bytes for piece in pieces)
+    step = max(unit, total // _SAMPLES // unit * unit)
+    skip = 0
+    for piece in pieces:
+        at = skip
+        while at < piece.length_bytes:
+            length = min(_NEIGHBOURS * unit, piece.length_bytes - at)
+            yield Read(piece.offset_bytes + at, length)
+            at += step
+        skip = at - piece.length_bytes
+
+
+def send(event: str, **fields: object) -> None:
+    """Write one line to the daemon."""
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def become_background() -> None:
+    """Give this process the lowest priorities, and a bound of its memory."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.nice(19)
+    number = _IOPRIO_SET.get(platform.machine())
+    if number is not None:
+        ctypes.CDLL(None).syscall(number, 1, 0, _IOPRIO)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
+
+
+def _opened(request: dict[str, Any]) -> Target:
+    if "path" in request:
+        return open_file(request["path"])
+    devno = (int(request["devno"][0]), int(request["devno"][1]))
+    return open_range(request["device"], devno, request["start"], request["end"])
+
+
+def main() -> int:
+    """Serve one daemon; return the exit code."""
+    become_background()
+    # Unbuffered: what follows a line is read later, when it can be waited for.
+    commands = FileIO(0, closefd=False)
+    try:
+        target = _opened(json.loads(commands.readline()))
+        send(
+            "opened",
+            devno=target.devno,
+            bytes=sum(piece.length_bytes for piece in target.pieces),
+            pieces=len(target.pieces),
+            left_out=dict(target.left_out),
+        )
+        line = commands.readline()
+        if line:
+            worker = Worker(target)
+            worker.start(json.loads(line))
+            worker.run_to_end()
+    except EbbgateError as error:
+        send("failed", text=error.message, hint=error.hint)
+    except MemoryError:
+        send("failed", text=f"it needs more than {format_bytes(_MEMORY_BYTES_MAX)} of memory")
+    except (BrokenPipeError, ConnectionResetError):
+        # The daemon has ended the job.
+        return 0
+    except OSError as error:
+        send("failed", text=f"it could not be read: {error.strerror}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Warm-ups are jobs: begun, queued, paused, cancelled, and they stand back for users."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from ebbgate.daemon import warm_intents, warm_job
+from ebbgate.daemon.warm_process import WarmProcess
+from ebbgate.errors import Unavailable
+from ebbgate.model.override import IntentKind
+from ebbgate.model.warm import JobState, JobStatus
+from ebbgate.units import MIB
+from ebbgate.warm.pace import Pace, Speed
+from tests.builders import busy_edge
+from tests.intent_fixture import Answered, IntentHarness, answer
+from tests.waiting import until
+
+OPENED = {
+    "event": "opened",
+    "devno": [252, 0],
+    "bytes": 8 * MIB,
+    "pieces": 3,
+    "left_out": {"compressed or otherwise encoded": 4096},
+}
+
+
+_TURN_S = 0.05
+"""More than the daemon needs for what a test does; a thread of it may read meanwhile."""
+
+
+class FakeProcess(WarmProcess):
+    """A worker that says what a test tells it."""
+
+    made: list[FakeProcess]
+    first: Mapping[str, Any] = OPENED
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.ended = False
+        self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.events.put_nowait(dict(self.first))
+
+    @classmethod
+    async def start(cls) -> FakeProcess:
+        cls.made.append(cls())
+        return cls.made[-1]
+
+    def send(self, message: Mapping[str, object]) -> None:
+        self.sent.append(dict(message))
+
+    async def event(self) -> dict[str, Any]:
+        found = await self.events.get()
+        if not found:
+            raise Unavailable("the reading process has ended")
+        return found
+
+    async def end(self) -> None:
+        self.ended = True
+
+    @property
+    def commands(self) -> list[str]:
+        return [each["command"] for each in self.sent[1:]]
+
+
+class People:
+    """Requests, and what people see of the jobs."""
+
+    def __init__(self, intents: IntentHarness) -> None:
+        self.intents = intents
+
+    def warm(self, path: str = "/srv/a", **args: Any) -> Answered:
+        return self.intents.ask(IntentKind.WARM, None, path=path, **args)
+
+    def job(self, number: int, action: str) -> tuple[bool, str]:
+        return answer(self.intents.ask(IntentKind.JOB, None, job=number, action=action))
+
+    @property
+    def jobs(self) -> tuple[JobStatus, ...]:
+        return self.intents.volume.loop.jobs
+
+    def hears(self, process: FakeProcess, event: str, **fields: Any) -> None:
+        """Let the daemon take an event of a worker."""
+        known = {"phase": "read", "read": 0, "total": 8 * MIB, "checked": 0, "hits": 0}
+        self.now(lambda: process.events.put_nowait({"event": event, **known, **fields}))
+
+    def now(self, act: Callable[[], object]) -> None:
+        async def work() -> None:
+            act()
+            await asyncio.sleep(_TURN_S)
+
+        self.intents.run(work())
+
+
+@pytest.fixture
+def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
+    FakeProcess.made, FakeProcess.first = [], OPENED
+    monkeypatch.setattr(warm_intents, "WarmProcess", FakeProcess)
+    monkeypatch.setattr(warm_intents, "cached_volumes_below", lambda *_: ("bcache0",))
+    intents.tick()
+    yield People(intents)
+    intents.run(intents.dispatcher.warm.stop())
+
+
+def test_a_job_begins_and_its_end_is_shown(people: People) -> None:
+    found = people.warm(bandwidth_bytes_per_s=20 * MIB)
+    assert answer(found) == (
+        True,
+        "bcache0: job 1 warms /srv/a, 8 MiB in 3 pieces, at 20 MiB/s at most;"
+        " without 4 KiB compressed or otherwise encoded",
+    )
+    (process,) = FakeProcess.made
+    assert process.sent[0] == {"path": "/srv/a"}
+    assert (process.commands[0], process.sent[1]["kind"]) == ("start", "bcache")
+    people.hears(process, "progress", read=3 * MIB)
+    assert people.jobs[0].read_bytes == 3 * MIB
+    people.hears(process, "done", phase="check", checked=256, hits=255)
+    (job,) = people.jobs
+    assert (job.state, job.why) == (JobState.DONE, "99.6% of a sample is in the cache")
+    assert process.ended
+
+
+def test_a_poor_result_is_no_success_without_a_word(people: People) -> None:
+    people.warm()
+    people.hears(FakeProcess.made[0], "done", phase="check", checked=100, hits=60)
+    assert "60.0% of a sample is in the cache; the rest was not taken" in people.jobs[0].why
+
+
+def test_it_stops_at_once_when_users_return(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.warm()
+    (process,) = FakeProcess.made
+    warm = people.intents.dispatcher.warm
+    monkeypatch.setattr(warm_job, "pace", lambda *_, **__: Pace(Speed.GO))
+    people.now(lambda: warm.on_tick("bcache0"))
+    people.now(lambda: warm.on_edge(busy_edge(10_000)))
+    assert process.commands[-2:] == ["go", "hold"]
+    assert (people.jobs[0].state, people.jobs[0].why) == (JobState.WAITING, "users are back")
+
+
+def test_a_job_is_paused_resumed_and_cancelled(people: People) -> None:
+    people.warm()
+    assert people.job(1, "pause") == (True, "job 1 is paused")
+    assert str(people.jobs[0].state) == "paused"
+    assert people.job(1, "resume") == (True, "job 1 goes on")
+    assert str(people.jobs[0].state) != "paused"
+    ok, text = people.job(1, "cancel")
+    assert (ok, text) == (True, "job 1 is cancelled; what is in the cache stays there")
+    assert FakeProcess.made[0].ended
+    assert people.job(1, "cancel")[1].startswith("no job 1 is under way")
+
+
+def test_jobs_of_a_volume_run_one_after_the_other(people: People) -> None:
+    people.warm("/srv/a")
+    assert people.warm("/srv/b").outcome.endswith(", after job 1")
+    first, second = FakeProcess.made
+    assert second.ended, "it holds a process while it waits"
+    people.hears(first, "done", phase="check", checked=1, hits=1)
+    third = FakeProcess.made[2]
+
+    def begun() -> bool:
+        people.now(lambda: None)
+        return bool(third.commands)
+
+    until(begun, "the next job to begin")
+    assert third.sent[0] == {"path": "/srv/b"}
+    assert third.commands[0] == "start"
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        ({"event": "failed", "text": "/srv/a is no regular file"}, "is no regular file"),
+        ({}, "the reading process has ended"),
+        ({**OPENED, "bytes": 0}, "there is nothing to warm: 4 KiB compressed"),
+        ({**OPENED, "bytes": 1 << 50}, "do not fit"),
+    ],
+)
+def test_a_target_that_cannot_be_warmed_is_answered(
+    people: People, event: dict[str, Any], text: str
+) -> None:
+    FakeProcess.first = event
+    found = people.warm()
+    assert (found.ok, text in found.outcome) == (False, True), found.outcome
+    assert FakeProcess.made[0].ended
+    assert people.jobs == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [((), "is not on a cached volume"), (("bcache0", "bcache1"), "is spread over")],
+)
+def test_a_file_elsewhere_is_refused(
+    people: People, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], text: str
+) -> None:
+    monkeypatch.setattr(warm_intents, "cached_volumes_below", lambda *_: names)
+    found = people.warm()
+    assert (found.ok, text in found.outcome) == (False, True), found.outcome
+
+
+def test_a_failure_while_it_reads_is_shown(people: People) -> None:
+    people.warm()
+    process = FakeProcess.made[0]
+    failed = {"event": "failed", "text": "the file was deleted"}
+    people.now(lambda: process.events.put_nowait(failed))
+    (job,) = people.jobs
+    assert (job.state, job.why) == (JobState.FAILED, "the file was deleted")
+
+
+def test_a_range_names_its_volume(people: People) -> None:
+    found = people.intents.ask(IntentKind.WARM, "bcache0", from_bytes=0, to_bytes=MIB)
+    assert found.ok, found.outcome
+    assert FakeProcess.made[0].sent[0]["device"] == "/dev/bcache0"
+    beyond = people.intents.ask(IntentKind.WARM, "bcache0", from_bytes=0, to_bytes=1 << 60)
+    assert "ends at" in beyond.outcome
+
+
+def test_jobs_end_with_their_volume(people: People) -> None:
+    people.warm()
+    people.intents.daemon.volumes.clear()
+    people.now(people.intents.dispatcher.warm.poll)
+    assert FakeProcess.made[0].ended

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A warm-up stands back for users, and says why a volume cannot be warmed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ebbgate.model.frame import PathLatency
+from ebbgate.model.records import Direction
+from ebbgate.model.volume import Kind
+from ebbgate.units import GIB, MIB
+from ebbgate.warm.pace import Pace, Speed, needs_disk, obstacle, pace
+from ebbgate.warm.plan import RUN_BYTES_MAX
+from tests.builders import busy_frame, idle_frame
+
+CUTOFF = {"sequential_cutoff": "4.0M"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "signals", "total", "text"),
+    [
+        (Kind.BCACHE, {"cache_mode": "none"}, MIB, "its cache mode is none"),
+        (Kind.BCACHE, {"state": "no cache"}, MIB, "no cache is attached"),
+        (Kind.BCACHE, {"dirty_ratio": 0.95}, MIB, "95% of the cache is dirty"),
+        (Kind.BCACHE, {}, GIB, "1 GiB do not fit"),
+        (Kind.BCACHE, {"knobs": {"sequential_cutoff": "32.0k"}}, MIB, "cutoff is 32 KiB"),
+        (Kind.DM_CACHE, {"cache_mode": "passthrough"}, MIB, "its cache mode is passthrough"),
+        (Kind.DM_WRITECACHE, {}, MIB, "dm-writecache caches no reads"),
+    ],
+)
+def test_a_volume_that_cannot_be_warmed_says_why(
+    kind: Kind, signals: dict[str, Any], total: int, text: str
+) -> None:
+    assert text in obstacle(kind, idle_frame(**signals), total)
+
+
+@pytest.mark.parametrize("mode", ["writeback", "writethrough", "writearound"])
+def test_every_mode_that_caches_reads_can_be_warmed(mode: str) -> None:
+    assert obstacle(Kind.BCACHE, idle_frame(cache_mode=mode, knobs=CUTOFF), MIB) == ""
+
+
+def paced(kind: Kind = Kind.BCACHE, **given: Any) -> Pace:
+    frame = given.pop("frame", None) or idle_frame(knobs=CUTOFF)
+    return pace(
+        kind, frame, destages=given.get("destages", False), ticks_without_disk=given.get("ticks", 0)
+    )
+
+
+def test_it_reads_at_full_speed_while_users_are_idle_or_only_hit() -> None:
+    assert paced().speed is Speed.GO
+    assert paced(frame=busy_frame(knobs=CUTOFF), ticks=2).speed is Speed.GO
+
+
+def test_it_reads_a_piece_at_times_while_users_need_the_disk() -> None:
+    found = paced(frame=busy_frame(knobs=CUTOFF))
+    assert (found.speed, found.why) == (Speed.STEP, "users need the disk: one read every 2 s")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"destages": True}, "dirty data is written back first"),
+        ({"frame": idle_frame(idle=None)}, "the load of users is unknown"),
+        ({"frame": idle_frame(in_use_ratio=0.96)}, "over 95% of the cache is in use"),
+        ({"frame": idle_frame(knobs={"sequential_cutoff": "0.5k"})}, "sequential_cutoff is 512 B"),
+    ],
+)
+def test_it_waits_and_says_what_for(given: dict[str, Any], text: str) -> None:
+    found = paced(**given)
+    assert found.speed is Speed.HOLD
+    assert text in found.why
+
+
+def test_a_full_dm_cache_is_normal() -> None:
+    assert paced(Kind.DM_CACHE, frame=idle_frame(in_use_ratio=1.0)).speed is Speed.GO
+
+
+def test_reads_get_shorter_under_a_lower_cutoff() -> None:
+    assert paced().run_bytes < RUN_BYTES_MAX
+    assert paced(frame=idle_frame(knobs={"sequential_cutoff": "0"})).run_bytes == RUN_BYTES_MAX
+    assert paced(frame=idle_frame(knobs={"sequential_cutoff": "1.0M"})).run_bytes < MIB
+
+
+@pytest.mark.parametrize(
+    ("path", "needs"), [("hit", False), ("writeback", False), ("miss", True), ("bypass", True)]
+)
+def test_only_some_paths_need_the_disk(path: str, needs: bool) -> None:
+    frame = busy_frame(paths={(Direction.READ, path): PathLatency(3, 4096, None, None)})
+    assert needs_disk(frame) is needs

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Only regular files are opened, and what happens to them meanwhile is noticed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.units import KIB
+from ebbgate.warm.target import Target, open_file, open_range
+
+
+def refusal(path: Path | str) -> str:
+    with pytest.raises(Unavailable) as caught:
+        open_file(str(path))
+    return caught.value.message
+
+
+def test_nothing_but_a_regular_file_is_opened(tmp_path: Path) -> None:
+    # A pipe would hang if it were opened.
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for path in (tmp_path, tmp_path / "pipe", tmp_path / "link", "/dev/null"):
+        assert "is no regular file" in refusal(path)
+    assert "No such file" in refusal(tmp_path / "missing")
+    assert "cannot be opened" in refusal("/proc/self/\0")
+    (tmp_path / "loop").symlink_to("loop")
+    assert "cannot be opened" in refusal(tmp_path / "loop")
+
+
+def test_a_file_without_a_device_is_refused() -> None:
+    assert "does not tell on which device" in refusal("/proc/self/maps") or "O_DIRECT" in refusal(
+        "/proc/self/maps"
+    )
+
+
+def test_a_range_is_read_from_the_expected_device_alone(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(KIB))
+    with pytest.raises(Unavailable):
+        open_range(str(file), (1, 2), 0, KIB)
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, 10)
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name("other"))
+
+
+def replace(path: Path) -> None:
+    new = path.with_name("new")
+    new.write_bytes(bytes(4 * KIB))
+    # Keeps the old one in being, as a process that still has it open does.
+    path.rename(path.with_name("old"))
+    new.rename(path)
+
+
+def grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(bytes(KIB))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (delete, "the file was deleted"),
+        (truncate, "the file was truncated"),
+        (rename, "the file was renamed"),
+        (replace, "the file was replaced"),
+        (grow, ""),
+    ],
+)
+def test_a_file_that_changes_is_noticed(
+    tmp_path: Path, change: Callable[[Path], None], found: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(4 * KIB))
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        target = Target(handle, (0, 0), (), {}, str(path), 4 * KIB)
+        assert target.changed() == ""
+        change(path)
+        assert target.changed() == found
+    finally:
+        os.close(handle)
