@@ -907,11 +907,43 @@ export interface components {
          * @description What a person may request.
          * @enum {string}
          */
-        IntentKind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove";
+        IntentKind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove" | "warm" | "job";
         /** @description Requests, newest first. */
         IntentList: {
             /** @description Newest first. */
             intents: components["schemas"]["Intent"][];
+        };
+        /** @description A warm-up: a file or a range that is read into the cache. */
+        Job: {
+            /** @description The highest rate; null for none. Unit: B/s. */
+            bandwidth_bytes_per_s: number | null;
+            /** @description When it was over; null while it is not. Unit: ns since 1970. */
+            ended_unix_ns: number | null;
+            /** @description Share of a sample that was read from the cache again; null before the check. Unit: 1. */
+            hit_ratio: number | null;
+            /** @description Its number, for `job` requests. */
+            id: number;
+            /** @description Bytes that cannot be warmed, by reason. Unit: B. */
+            left_out: {
+                [key: string]: number;
+            };
+            /** @description Read in the pass under way. Unit: B. */
+            read_bytes: number;
+            /** @description When it was requested. Unit: ns since 1970. */
+            since_unix_ns: number;
+            /** @description reading, checking, waiting, paused, done, failed or cancelled. */
+            state: string;
+            /**
+             * @description The file, or the range of the volume in bytes.
+             * @example /srv/db
+             */
+            target: string;
+            /** @description To be read in each pass. Unit: B. */
+            total_bytes: number;
+            /** @description Who requested it. */
+            who: string;
+            /** @description Why it waits or has failed, or its result; empty while it reads. */
+            why: string;
         };
         /** @description The running kernel. */
         Kernel: {
@@ -991,7 +1023,7 @@ export interface components {
         /** @description A request to the daemon, which carries it out within a second or two. */
         NewIntent: {
             /**
-             * @description The arguments, by kind. mode (Set the mode of a volume.): mode: observe, advise or enforce. hold (Freeze all knobs at their present values, or end the hold.): on?: true (default): hold; false: end the hold; for_ns?: how long, in ns; default: until released. restore (Restore all original values; the mode becomes advise.): none. clean (Write all dirty data of a dm-cache or dm-writecache volume back now.): within_ns: give up after this time, in ns. set (Set a knob to a value that no strategy changes.): knob: the kernel's name of a knob; value: with a unit, or in the kernel's unit; for_ns?: how long, in ns; default: until released. drain (Write all dirty data back within a time.): for_ns: the time, in ns. release (Return a knob to ebbgate; without one: all knobs; ends hold and drain.): knob?: the kernel's name of a knob. apply (Apply an advice: set all its knobs, or none, until they are released.): id: number of the advice, such as EBB-206; it must apply now. undo (Undo a knob write: set the value before it, until it is released.): action_id: number of the knob write in the history. policy_save (Save a policy and use it at once; the former text is kept in NAME.yaml~.): name: name of the file, without .yaml; text: the policy; the whole request at most 64 KiB. policy_remove (Remove a policy; its text is kept in NAME.yaml~.): name: name of the file, without .yaml.
+             * @description The arguments, by kind. mode (Set the mode of a volume.): mode: observe, advise or enforce. hold (Freeze all knobs at their present values, or end the hold.): on?: true (default): hold; false: end the hold; for_ns?: how long, in ns; default: until released. restore (Restore all original values; the mode becomes advise.): none. clean (Write all dirty data of a dm-cache or dm-writecache volume back now.): within_ns: give up after this time, in ns. set (Set a knob to a value that no strategy changes.): knob: the kernel's name of a knob; value: with a unit, or in the kernel's unit; for_ns?: how long, in ns; default: until released. drain (Write all dirty data back within a time.): for_ns: the time, in ns. release (Return a knob to ebbgate; without one: all knobs; ends hold and drain.): knob?: the kernel's name of a knob. apply (Apply an advice: set all its knobs, or none, until they are released.): id: number of the advice, such as EBB-206; it must apply now. undo (Undo a knob write: set the value before it, until it is released.): action_id: number of the knob write in the history. policy_save (Save a policy and use it at once; the former text is kept in NAME.yaml~.): name: name of the file, without .yaml; text: the policy; the whole request at most 64 KiB. policy_remove (Remove a policy; its text is kept in NAME.yaml~.): name: name of the file, without .yaml. warm (Read a file, or a range of a volume, so that the kernel caches it: a job.): path?: the file; then without a volume; from_bytes?: where the range begins (default 0); to_bytes?: where the range ends; bandwidth_bytes_per_s?: the highest rate. job (Pause, resume or cancel a job.): job: number of the job; action: pause, resume or cancel.
              * @default {}
              * @example {
              *       "mode": "enforce"
@@ -1271,6 +1303,8 @@ export interface components {
             idle: boolean | null;
             /** @description The share of the cache in use, as the kernel counts it. Unit: 1. */
             in_use_ratio: number | null;
+            /** @description Warm-ups that are under way or have ended of late. */
+            jobs: components["schemas"]["Job"][];
             /** @description A sleep that no knob ends; null if there is none. */
             kernel_sleep: components["schemas"]["KernelSleep"] | null;
             /** @description bcache, dm-cache or dm-writecache. */

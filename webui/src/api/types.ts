@@ -26,6 +26,7 @@ export type ErrorBody = Schemas["ErrorBody"];
 export type ExplainedDecision = Schemas["ExplainedDecision"];
 export type Gate = Schemas["Gate"];
 export type Health = Schemas["Health"];
+export type Job = Schemas["Job"];
 export type Latency = Schemas["Latency"];
 export type MissRatio = Schemas["MissRatio"];
 export type Proposal = Schemas["Proposal"];

@@ -4,7 +4,9 @@ import type { Volume } from "../api/types";
 import { parseNs, untilClockNs } from "../lib/duration";
 import { knobValue, plural } from "../lib/format";
 import { confirm, open } from "./dialog";
-import { attribute, button, h, text, uid, type Child } from "./dom";
+import { attribute, button, h, text } from "./dom";
+import { field, form } from "./form";
+import { jobList } from "./jobs";
 import { askReleaseAll, endHold, overrideList, rowsOf } from "./overrides";
 import { requestChange } from "./actions";
 
@@ -24,9 +26,7 @@ export interface Controls {
 
 export function controls(): Controls {
   let now: Volume | null = null;
-  const withVolume = (act: (volume: Volume) => void) => () => {
-    if (now) act(now);
-  };
+  const withVolume = (act: (volume: Volume) => void) => (): void => (now ? act(now) : undefined);
   const modes = MODES.map(([mode, about]) =>
     h(
       "button",
@@ -49,6 +49,7 @@ export function controls(): Controls {
     withVolume((volume) => void askReleaseAll(volume)),
   );
   const overrides = overrideList();
+  const jobs = jobList();
   const element = h(
     "section",
     { class: "controls", "aria-label": "Changes" },
@@ -60,9 +61,11 @@ export function controls(): Controls {
       drain,
       clean,
       button("Change a setting …", withVolume(askSet)),
+      jobs.begin,
       releaseAll,
     ),
     overrides.element,
+    jobs.element,
   );
   return {
     element,
@@ -76,6 +79,7 @@ export function controls(): Controls {
       clean.hidden = volume.kind === "bcache";
       releaseAll.hidden = rowsOf(volume).length === 0;
       overrides.update(volume);
+      jobs.update(volume);
     },
   };
 }
@@ -118,39 +122,6 @@ function askHold(volume: Volume): void {
     void requestChange(title, "hold", volume.volume, args);
     return null;
   });
-}
-
-/** A form in a dialog; `send` returns an error message, or null after it sent the request. */
-function form(title: string, content: Child, yes: string, send: () => string | null): void {
-  const error = h("p", { class: "error", role: "alert" });
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    const wrong = send();
-    if (wrong === null) dialog.close();
-    else text(error, wrong);
-  };
-  const dialog = open(
-    title,
-    h(
-      "form",
-      { class: "form", onsubmit: submit },
-      content,
-      error,
-      h("button", { type: "submit", class: "button primary" }, yes),
-    ),
-  );
-}
-
-function field(label: string, input: HTMLElement, hint = ""): Child {
-  const id = uid("field");
-  input.id = id;
-  const about = uid("hint");
-  if (hint) input.setAttribute("aria-describedby", about);
-  return [
-    h("label", { for: id }, label),
-    input,
-    hint && h("p", { class: "hint", id: about }, hint),
-  ];
 }
 
 function askDrain(volume: Volume): void {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A dialog with fields that sends one request.
+import { open } from "./dialog";
+import { h, text, uid, type Child } from "./dom";
+
+/** A form in a dialog; `send` returns an error message, or null after it sent the request. */
+export function form(title: string, content: Child, yes: string, send: () => string | null): void {
+  const error = h("p", { class: "error", role: "alert" });
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const wrong = send();
+    if (wrong === null) dialog.close();
+    else text(error, wrong);
+  };
+  const dialog = open(
+    title,
+    h(
+      "form",
+      { class: "form", onsubmit: submit },
+      content,
+      error,
+      h("button", { type: "submit", class: "button primary" }, yes),
+    ),
+  );
+}
+
+export function field(label: string, input: HTMLElement, hint = ""): Child {
+  const id = uid("field");
+  input.id = id;
+  const about = uid("hint");
+  if (hint) input.setAttribute("aria-describedby", about);
+  return [
+    h("label", { for: id }, label),
+    input,
+    hint && h("p", { class: "hint", id: about }, hint),
+  ];
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Warm-ups of a volume: a list that can pause and end each one, and a dialog that begins one.
+import type { Job, Volume } from "../api/types";
+import { bytes } from "../lib/format";
+import { requestChange } from "./actions";
+import { button, fill, h, text } from "./dom";
+import { field, form } from "./form";
+
+const OVER: readonly string[] = ["done", "failed", "cancelled"];
+const SHOWN_OVER = 3;
+const MIB = 2 ** 20;
+
+export interface Jobs {
+  element: HTMLElement;
+  /** The button that begins a job. */
+  begin: HTMLElement;
+  update: (volume: Volume) => void;
+}
+
+export function jobList(): Jobs {
+  const element = h("ul", { class: "overrides", "aria-label": "Warm-ups" });
+  let now: Volume | null = null;
+  let shown = "";
+  const begin = button("Warm …", () => {
+    if (now) askWarm(now);
+  });
+  const update = (volume: Volume): void => {
+    now = volume;
+    begin.hidden = volume.kind === "dm-writecache";
+    const jobs = listed(volume.jobs);
+    const key = JSON.stringify(jobs.map((job) => [job.id, job.state]));
+    if (key !== shown) {
+      shown = key;
+      fill(
+        element,
+        jobs.map((job) => item(volume, job)),
+      );
+    }
+    jobs.forEach((job, i) => {
+      const label = element.children[i]?.firstElementChild;
+      if (label) text(label, jobLabel(job));
+    });
+  };
+  return { element, begin, update };
+}
+
+/** All that are under way, and the last ones that are over. */
+function listed(jobs: readonly Job[]): Job[] {
+  const over = jobs.filter((job) => OVER.includes(job.state));
+  return [...jobs.filter((job) => !OVER.includes(job.state)), ...over.slice(-SHOWN_OVER)];
+}
+
+function item(volume: Volume, job: Job): HTMLElement {
+  const act = (label: string, action: string): HTMLElement =>
+    button(label, () => void control(volume, job, action), {
+      class: "button small",
+      "aria-label": `${label} job ${job.id}`,
+    });
+  if (OVER.includes(job.state)) return h("li", {}, h("span"));
+  const other = job.state === "paused" ? act("Resume", "resume") : act("Pause", "pause");
+  return h("li", {}, h("span"), other, act("Cancel", "cancel"));
+}
+
+function jobLabel(job: Job): string {
+  const progress = OVER.includes(job.state)
+    ? ""
+    : `, ${bytes(job.read_bytes)} of ${bytes(job.total_bytes)}`;
+  const why = job.why === "" ? "" : `: ${job.why}`;
+  const left = Object.entries(job.left_out).map(([reason, n]) => `; without ${bytes(n)} ${reason}`);
+  return `Warm-up of ${job.target}, ${job.state}${progress}${why}${left.join("")}`;
+}
+
+async function control(volume: Volume, job: Job, action: string): Promise<void> {
+  await requestChange(`${volume.title}: ${action} job ${job.id}`, "job", null, {
+    job: job.id,
+    action,
+  });
+}
+
+function askWarm(volume: Volume): void {
+  const path = h("input", { type: "text", autocomplete: "off", required: true });
+  const rate = h("input", { type: "number", min: "1", step: "1" });
+  const content = [
+    field(
+      "File",
+      path,
+      "Its full path on the server. It is read into the cache while users do not need the disk; nothing is changed.",
+    ),
+    field("MiB per second", rate, "At most. Empty: no limit."),
+  ];
+  form(`Warm a file on ${volume.title}`, content, "Warm", () => {
+    const limit = rate.value === "" ? undefined : rate.valueAsNumber * MIB;
+    const args = { path: path.value.trim() };
+    void requestChange(
+      `${volume.title}: warm ${args.path}`,
+      "warm",
+      null,
+      limit === undefined ? args : { ...args, bandwidth_bytes_per_s: limit },
+    );
+    return null;
+  });
+}
