@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean
 
@@ -10,10 +12,11 @@ import pytest
 
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.strategies.destage_state import DestageParams
-from ebbgate.units import KIB, MIB, NS_PER_MS
+from ebbgate.policy.strategies.drain_cap import DrainCap
+from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.lab.hdd_queue import AS_SOLD, PLAIN, HddFeatures
-from tests.sim.scenarios import GapDrain, gap_drain
-from tests.sim.simulation import Setup, scattered, unpaced
+from tests.sim.scenarios import GapDrain, cold_reads, gap_drain
+from tests.sim.simulation import Pause, Script, Setup, Simulation, scattered, unpaced
 
 GAPS = 5
 LEARNING = 3
@@ -93,3 +96,19 @@ def test_small_pieces_that_fill_the_cache_are_felt_for_longer_but_no_longer_for_
     means = bursts("mq-deadline", 4 * KIB, gaps=20).burst_means_ns
     assert fmean(means[1:5]) >= 1.4 * CALM_NS
     assert fmean(means[10:]) <= 1.2 * CALM_NS
+
+
+def test_a_gap_that_outlives_the_recent_ones_is_not_held_to_their_cap() -> None:
+    """120 MiB at the cap of the gaps before would take half a minute."""
+    low = DrainCap(4.0 * MIB, felt_at_ns=10**15)
+    simulation = Simulation(Setup(scattered(64 * KIB, 120 * MIB), scheduler="mq-deadline"))
+    state = simulation.state
+    use = replace(state.destage.gap, lengths_ns=(NS_PER_S, 2 * NS_PER_S, 3 * NS_PER_S))
+    simulation.state = replace(state, destage=replace(state.destage, cap=low, gap=use))
+
+    def load() -> Script:
+        yield from cold_reads(random.Random(1), 50)
+        yield Pause(10 * NS_PER_S)
+
+    simulation.play(load(), limit_ns=60 * NS_PER_S)
+    assert simulation.writeback.dirty_bytes == 0

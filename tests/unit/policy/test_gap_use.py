@@ -176,6 +176,28 @@ def test_what_was_written_between_the_gaps_does_not_count() -> None:
     assert sampled(begun(use), 60_000, 4, 9999, MIB).ahead_bytes == 0
 
 
+@pytest.mark.parametrize(
+    ("lengths_s", "idle_s", "factor"),
+    [
+        ((), 100, 1),
+        ((2,), 1, 1),
+        ((2,), 2, 1),
+        ((2,), 4, 2),
+        ((2, 2, 3), 6, 4),
+        ((2,), 8, 8),
+        # Fewer than three longer gaps are chance.
+        ((2,) * 5 + (3600, 3600), 6, 4),
+        ((2,) * 5 + (3600,) * 3, 3600, 1),
+        ((2,), 10**9, 2**20),
+    ],
+)
+def test_returns_get_rarer_in_a_gap_that_outlives_the_recent_ones(
+    lengths_s: tuple[int, ...], idle_s: int, factor: float
+) -> None:
+    use = GapUse(lengths_ns=tuple(each * NS_PER_S for each in lengths_s))
+    assert gap_use.rarer(use, idle_s * NS_PER_S) == factor
+
+
 def test_without_a_cap_the_rate_is_free() -> None:
     use = sampled(begun(GapUse()), 0, 4)
     assert sampled(use, 100, 4, 1_000_000).rest is Rest.NONE

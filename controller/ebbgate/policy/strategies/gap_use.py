@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Final
 
 from ebbgate.model.records import QueueSample
-from ebbgate.signals.gap_ends import EndWindow, end_window, remember
+from ebbgate.signals.gap_ends import ENDS_MIN, EndWindow, end_window, remember
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 
 RUN_OFF_NS_MIN: Final = 60 * NS_PER_MS
@@ -30,6 +30,8 @@ AHEAD_BYTES: Final = 8 * MIB
 """What is written in one go before a rest: enough for the scheduler and the disk to sort."""
 AHEAD_NS: Final = NS_PER_S // 2
 """And at most what the rate allows in this time."""
+_DOUBLINGS_MAX: Final = 20.0
+"""Beyond any disk, and not beyond a float."""
 _PAUSE_NS: Final = NS_PER_S
 """After so long without a sample, what was written meanwhile is not of this gap."""
 UNDER_WAY_BYTES_MAX: Final = 8 * MIB
@@ -131,6 +133,18 @@ def earlier(use: GapUse, felt_ratio: float) -> GapUse:
     """
     factor = min(_EARLIER_MAX, max(_EARLIER_MIN, felt_ratio))
     return replace(use, run_off_ns=min(RUN_OFF_NS_MAX, round(factor * use.run_off_ns)))
+
+
+def rarer(use: GapUse, idle_ns: int) -> float:
+    """Return how much rarer returns have become in a gap that has lasted `idle_ns`; 1: not rarer.
+
+    A return is one disturbance, however long the gap was. So in a gap that has outlived the recent
+    ones (fewer than ENDS_MIN longer ones are chance) the cap doubles in the time that those took.
+    """
+    if not use.lengths_ns:
+        return 1.0
+    usual_ns = sorted(use.lengths_ns)[-min(ENDS_MIN, len(use.lengths_ns))]
+    return 2.0 ** min(_DOUBLINGS_MAX, max(0.0, idle_ns / usual_ns - 1))
 
 
 def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:

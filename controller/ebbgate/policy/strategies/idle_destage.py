@@ -85,14 +85,16 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
         return state
     if state.phase is Phase.DESTAGE:
         state = _use_gap(state, sample.at_ns, params)
-        cap = _cap(state, params) if _opens_wide(params) else None
+        cap = _cap(state, sample.at_ns, params) if _opens_wide(params) else None
         # dm-cache's pace bounds what is under way.
         any_depth = state.shallow or state.gap.foreseeing or not _opens_wide(params)
         gap = gap_use.on_queue(state.gap, sample, cap, any_depth=any_depth)
         state = replace(state, gap=gap)
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
-    return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
+    return replace(
+        state, pace=pace.step(state.pace, sample, _pace_params(state, sample.at_ns, params))
+    )
 
 
 def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
@@ -152,11 +154,13 @@ def mean_rate_max(state: DestageState, params: DestageParams) -> int | None:
     return None if low else limit
 
 
-def _cap(state: DestageState, params: DestageParams) -> float | None:
-    """Return the highest mean rate in this gap; None: any."""
-    felt = None if state.gap.foreseeing else state.cap.bytes_per_s
-    caps = [each for each in (felt, mean_rate_max(state, params)) if each is not None]
-    return min(caps, default=None)
+def _cap(state: DestageState, now_ns: int, params: DestageParams) -> float | None:
+    """Return the highest mean rate at this time of the gap; None: any."""
+    most, felt = mean_rate_max(state, params), state.cap.bytes_per_s
+    if felt is None or state.gap.foreseeing:
+        return most
+    felt *= gap_use.rarer(state.gap, now_ns - state.idle_since_ns)
+    return felt if most is None else min(felt, most)
 
 
 def _use_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
@@ -328,7 +332,9 @@ def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) ->
     idle_ns, cost_ns = now_ns - state.idle_since_ns, params.wait.disturbance_cost_ns
     state = replace(state, gap=gap_use.begin(state.gap, idle_ns, cost_ns))
     likely = _likely_until_ns(state, now_ns, params)
-    return replace(state, pace=pace.begin(state.pace, now_ns, _pace_params(state, params), likely))
+    return replace(
+        state, pace=pace.begin(state.pace, now_ns, _pace_params(state, now_ns, params), likely)
+    )
 
 
 def _likely_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
@@ -346,10 +352,10 @@ def _begin(
     return replace(state, pace=pace.begin(state.pace, now_ns, params))
 
 
-def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
+def _pace_params(state: DestageState, now_ns: int, params: DestageParams) -> PaceParams:
     if state.phase is not Phase.DESTAGE:
         return params.pressure_pace
-    cap = _cap(state, params)
+    cap = _cap(state, now_ns, params)
     if cap is None or cap >= params.pace.rate_max_bytes_per_s:
         return params.pace
     return replace(params.pace, rate_max_bytes_per_s=int(cap))
