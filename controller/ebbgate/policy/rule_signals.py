@@ -142,7 +142,8 @@ _ALL: Final = (
         "disturbance",
         SignalUnit.DURATION,
         "How much longer requests took right after the last gap in which data was written back.",
-        "mean of the first requests to the backing device - mean of like ones otherwise",
+        "mean of the first requests to the backing device - mean of like ones otherwise,"
+        " both without the slowest tenth",
         lambda frame: frame.disturbance_ns,
     ),
     Signal(

@@ -2,9 +2,10 @@
 """How much longer returning requests took because of what a gap wrote back. Pure.
 
 Whatever the cause (a deep queue, pieces under way, a disk that writes out its own cache), the
-requests right after the gap wait for it. Their mean latency is compared with the calm one: that of
-like requests while nothing of a gap can be left. A disk with a full write cache slows a whole short
-burst, so the calm latency is remembered over bursts:
+requests right after the gap wait for it. Their mean latency, but for the slowest tenth, is compared
+with the calm one: that of like requests while nothing of a gap can be left. The first one or two
+wait for what was under way, at whatever rate that was written. A disk with a full write cache slows
+a whole short burst, so the calm latency is remembered over bursts:
 
 - a window is some ticks with enough requests on one path to the backing device (never hits);
 - the first window after a gap that wrote back is judged, all later ones teach the calm latency;
@@ -24,11 +25,14 @@ from typing import Final, NamedTuple
 
 from ebbgate.model.frame import Disturbance
 from ebbgate.model.records import Direction, Tick
-from ebbgate.signals.histogram import latency_sum_ns, subtract
+from ebbgate.signals.histogram import latency_sum_ns, subtract, without_slowest
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 IOS_MIN: Final = 16
 """The mean of 16 random reads of a hard disk is known to 0.7 ms."""
+SLOWEST_MIN: Final = 2
+SLOWEST_SHARE: Final = 10
+"""One request in so many, the slowest, is left out."""
 WINDOW_NS_MIN: Final = 400 * NS_PER_MS
 WINDOW_NS_MAX: Final = 5 * NS_PER_S
 """Requests that take longer to gather say nothing about the moment after a gap."""
@@ -247,23 +251,25 @@ def _busiest(begin: Tick, end: Tick) -> tuple[Likeness, float] | None:
     """Return the most used path to the backing device with its mean latency; None without enough
     requests on it. Reads come first.
     """
-    found: list[tuple[Direction, str, int, int, int]] = []
+    found: list[tuple[Direction, str, int, int, tuple[int, ...]]] = []
     for (direction, path), flow in end.paths.items():
         old = begin.paths.get((direction, path))
         ios = flow.ios - (old.ios if old else 0)
         if ios and (direction, path) in _PATHS:
             size = (flow.bytes - (old.bytes if old else 0)) // ios
-            total_ns = latency_sum_ns(subtract(flow.latency, old.latency if old else ()))
-            found.append((direction, path, ios, size, total_ns))
+            counts = subtract(flow.latency, old.latency if old else ())
+            found.append((direction, path, ios, size, counts))
     enough = [each for each in found if each[2] >= IOS_MIN]
     if not enough:
         return None
-    direction, path, ios, size, total_ns = max(
+    direction, path, ios, size, counts = max(
         enough, key=lambda each: (each[0] is Direction.READ, each[2])
     )
-    depth = sum(each[4] for each in found) / max(1, _busy_ns(begin, end))
+    depth = sum(latency_sum_ns(each[4]) for each in found) / max(1, _busy_ns(begin, end))
     size_class = (size // (64 * KIB)).bit_length()
-    return Likeness(direction, path, size_class, bisect(_DEPTHS, depth)), total_ns / ios
+    slowest = max(SLOWEST_MIN, ios // SLOWEST_SHARE)
+    mean_ns = latency_sum_ns(without_slowest(counts, slowest)) / (ios - slowest)
+    return Likeness(direction, path, size_class, bisect(_DEPTHS, depth)), mean_ns
 
 
 def _busy_ns(begin: Tick, end: Tick) -> int:

@@ -31,10 +31,14 @@ earlier.
 
 @dataclass(frozen=True, slots=True)
 class EndWindow:
-    """Between these idle times gaps tend to end; write-back must stop at `from_ns`."""
+    """Between these idle times gaps tend to end; write-back must stop at `from_ns`.
+
+    `share`: of the recent gaps that had lasted as long, so many ended in it (0..1).
+    """
 
     from_ns: int
     until_ns: int
+    share: float = 1.0
 
 
 def end_window(
@@ -56,7 +60,8 @@ def end_window(
             lost_ns = sums[last + 1] - sums[first] - inside * from_ns
             lost_ns += (len(ends) - inside - first) * (until_ns - from_ns)
             if inside * cost_ns - lost_ns > best:
-                best, found = inside * cost_ns - lost_ns, EndWindow(from_ns, until_ns)
+                best = inside * cost_ns - lost_ns
+                found = EndWindow(from_ns, until_ns, inside / len(ends))
     return found
 
 

@@ -87,6 +87,16 @@ def coarse_edge_us(bucket: int) -> float:
     return float((4 << octave) * 2 if second else (4 << octave) * 1.5)
 
 
+def without_slowest(counts: Sequence[int], slowest: int) -> list[int]:
+    """Return a latency histogram without so many of its slowest requests."""
+    kept = list(counts)
+    for bucket in reversed(range(len(kept))):
+        taken = min(slowest, kept[bucket])
+        kept[bucket] -= taken
+        slowest -= taken
+    return kept
+
+
 def latency_sum_ns(counts: Sequence[int]) -> int:
     """Return the sum of all latencies, each the middle of its bucket: exact to an eighth."""
     return sum(map(mul, counts, _MIDDLES_NS))

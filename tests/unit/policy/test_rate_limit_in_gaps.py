@@ -51,7 +51,7 @@ def pieces(count: int, per_sample: int, piece_kib: int = 64) -> list[QueueSample
 
 
 def test_a_limit_is_kept_by_rests_of_an_open_gate() -> None:
-    opened = run(idle_frame(300), *pieces(6, 32))
+    opened = run(idle_frame(300), *pieces(2, 32))
     assert opened.gate == Gate(GateKind.OPEN, 20 * MIB)
     gate = run(idle_frame(300), *pieces(9, 32)).gate
     assert gate is not None and gate.kind is GateKind.RESTING

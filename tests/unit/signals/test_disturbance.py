@@ -104,6 +104,11 @@ def about(ms: float) -> object:
     return pytest.approx(ms, abs=1.5)
 
 
+def test_two_requests_that_wait_for_what_was_under_way_are_not_felt() -> None:
+    assert Load().busy(1000).gap().busy(250, 125).busy(250).felt_ms == about(0)
+    assert Load().busy(1000).gap().busy(250, 50).busy(250).felt_ms == about(3)
+
+
 def test_requests_that_wait_after_a_gap_are_felt() -> None:
     load = Load().busy(1000).gap().busy(500, 14).busy(500)
     assert load.felt_ms == about(4)

@@ -50,6 +50,18 @@ def test_the_window_lies_where_gaps_tend_to_end(
     assert window_ms(lengths_ms, idle_ms) == found
 
 
+@pytest.mark.parametrize(
+    ("lengths_ms", "idle_ms", "share"),
+    [([2500] * 3, 30, 1), ([1000] * 9 + [5000] * 3, 30, 0.75), ([1000] * 9 + [5000] * 3, 1020, 1)],
+)
+def test_the_window_says_how_many_of_such_gaps_end_in_it(
+    lengths_ms: list[int], idle_ms: int, share: float
+) -> None:
+    lengths_ns = [length * NS_PER_MS for length in lengths_ms]
+    found = end_window(lengths_ns, idle_ms * NS_PER_MS, RUN_OFF_NS, COST_NS)
+    assert found is not None and found.share == share
+
+
 def test_only_recent_gaps_are_remembered() -> None:
     lengths: tuple[int, ...] = ()
     for length in range(MEMORY + 5):

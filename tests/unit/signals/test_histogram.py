@@ -17,6 +17,7 @@ from ebbgate.signals.histogram import (
     latency_percentile_ns,
     share_beyond,
     subtract,
+    without_slowest,
 )
 from ebbgate.units import KIB, MIB
 
@@ -163,3 +164,11 @@ def test_the_cutoff_stays_within_its_bounds_and_bypasses_nearly_all(runs: list[i
     cutoff = cutoff_for(runs, 256 * KIB, 4 * MIB)
     assert 256 * KIB <= cutoff <= 4 * MIB
     assert bytes_beyond(runs, cutoff) >= 0.95 * bytes_beyond(runs, 256 * KIB) - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("slowest", "kept"),
+    [(0, [1, 0, 3, 2]), (1, [1, 0, 3, 1]), (4, [1, 0, 1, 0]), (6, [0] * 4), (9, [0] * 4)],
+)
+def test_the_slowest_requests_are_taken_out(slowest: int, kept: list[int]) -> None:
+    assert without_slowest((1, 0, 3, 2), slowest) == kept

@@ -9,7 +9,11 @@ applies in a gap whose end is foreseen: there `gap_use` rests before the end, th
 users felt. Once a gap whose end was not foreseen:
 
     felt > target    cap = rate of the gap * clamp(target / felt, 0.5, 0.9)
-    otherwise        cap * 1.3, but not beyond 0.8 to 0.9 of the rate that was felt
+    otherwise        cap * 1.3, but not beyond 0.9 of the rate that was felt
+
+Requests of one burst may be slow by chance. So it takes two of three gaps, or one that was felt
+twice as much as the target. In the first gap after that a disk may still write what its cache held
+before; if it is felt it counts for nothing.
 
 What a rate did a minute ago it does again; what it did long ago may be another load. So that bound
 rises, ever faster: by a fifth in a minute and a half, to twice as much in three. Far beyond what
@@ -26,7 +30,11 @@ from ebbgate.units import KIB, NS_PER_S
 
 CAP_MIN_BYTES_PER_S: Final = 256 * KIB
 SLOWER_MIN, SLOWER_MAX, FASTER = 0.5, 0.9, 1.3
-_BACK: Final = 0.8
+_RECENT: Final = 3
+_FELT_MIN: Final = 2
+"""Of the recent gaps so many must be felt."""
+_MUCH: Final = 2
+"""Or one by so many times the target."""
 _RETRY_NS: Final = 180 * NS_PER_S
 _BEYOND: Final = 1.5
 
@@ -35,14 +43,17 @@ _BEYOND: Final = 1.5
 class DrainCap:
     """The cap, None for none, and what it was learned from.
 
-    - `judged_gap_ns`: the end of the last gap that was judged; `felt`: it was felt.
+    - `judged_gap_ns`: the end of the last gap that was judged.
+    - `recent`: whether the last gaps were felt. Empty: the cap was lowered after the last one.
+    - `calm`: a gap was not felt since the cap was lowered.
     - `bound_bytes_per_s`, `felt_at_ns`: what the cap comes back to, from the last gap that was felt
       after one that was not, and when that was.
     """
 
     bytes_per_s: float | None = None
     judged_gap_ns: int = 0
-    felt: bool = False
+    recent: tuple[bool, ...] = (False,)
+    calm: bool = True
     bound_bytes_per_s: float = 0.0
     felt_at_ns: int = 0
 
@@ -52,15 +63,18 @@ def judge(cap: DrainCap, found: Disturbance, target_ns: int, now_ns: int) -> Dra
     rate, felt_ns = found.destage_bytes_per_s, found.felt_ns
     if felt_ns is None or rate <= 0 or found.gap_end_ns <= cap.judged_gap_ns:
         return cap
-    cap = replace(cap, judged_gap_ns=found.gap_end_ns)
-    if felt_ns > target_ns:
-        share = min(SLOWER_MAX, max(SLOWER_MIN, target_ns / felt_ns))
-        slower = max(float(CAP_MIN_BYTES_PER_S), share * rate)
-        if cap.felt:
-            # It may still be the gap before that is felt, since a full cache takes time.
-            return replace(cap, bytes_per_s=slower)
-        return DrainCap(slower, cap.judged_gap_ns, True, max(_BACK, share) * rate, now_ns)
-    return replace(cap, felt=False, bytes_per_s=_faster(cap, rate, now_ns))
+    settling, over = not cap.recent, felt_ns > target_ns
+    recent = (*cap.recent, over)[-_RECENT:]
+    cap = replace(cap, judged_gap_ns=found.gap_end_ns, recent=(False,) if settling else recent)
+    if not over:
+        return replace(cap, calm=True, bytes_per_s=_faster(cap, rate, now_ns))
+    if settling or (sum(recent) < _FELT_MIN and felt_ns < _MUCH * target_ns):
+        return cap
+    share = min(SLOWER_MAX, max(SLOWER_MIN, target_ns / felt_ns))
+    cap = replace(cap, bytes_per_s=max(float(CAP_MIN_BYTES_PER_S), share * rate), recent=())
+    if not cap.calm:
+        return cap
+    return replace(cap, calm=False, bound_bytes_per_s=SLOWER_MAX * rate, felt_at_ns=now_ns)
 
 
 def _faster(cap: DrainCap, rate: float, now_ns: int) -> float | None:
