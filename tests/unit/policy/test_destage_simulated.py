@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from statistics import fmean, median
 
 import pytest
@@ -122,12 +124,19 @@ def test_a_limit_of_the_rate_is_kept_on_average(rate_mib: int) -> None:
     assert min(drained) >= 8 * most
 
 
-def test_large_pieces_delay_a_return_that_is_not_foreseen_no_longer_than_small_ones() -> None:
-    setup = Setup(scattered(512 * KIB, DIRTY_BYTES[512 * KIB]), scheduler="mq-deadline")
-    own = gap_drain(setup, GAPS, lengths_ns=IRREGULAR_NS)
-    free = gap_drain(replace(setup, gate=unpaced), GAPS, lengths_ns=IRREGULAR_NS)
-    assert own.first_median_ns <= 45 * NS_PER_MS < free.first_median_ns
-    assert own.drained_total_bytes >= 0.9 * free.drained_total_bytes
+def test_large_pieces_delay_a_return_that_is_not_foreseen_less_with_rests() -> None:
+    firsts: dict[bool, list[int]] = {True: [], False: []}
+    drained = {True: 0, False: 0}
+    for seed, rests in product((1, 2, 3), firsts):
+        setup = Setup(scattered(512 * KIB, 1200 * MIB), scheduler="mq-deadline", seed=seed)
+        rng = random.Random(seed)
+        lengths_ns = [round(rng.uniform(1, 4) * NS_PER_S) for _ in range(GAPS)]
+        arm = setup if rests else replace(setup, gate=unpaced)
+        found = gap_drain(arm, GAPS, reads=60, lengths_ns=lengths_ns)
+        firsts[rests] += found.first_ns
+        drained[rests] += found.drained_total_bytes
+    assert fmean(firsts[True]) <= 0.85 * fmean(firsts[False])
+    assert drained[True] >= 0.95 * drained[False]
 
 
 def test_a_periodic_trickle_that_starves_a_fixed_wait_drains() -> None:
@@ -140,7 +149,7 @@ def test_a_periodic_trickle_that_starves_a_fixed_wait_drains() -> None:
     assert starved.clean_after_ns is None
     assert drained.clean_after_ns is not None and drained.clean_after_ns <= 15 * NS_PER_S
     assert drained.wait_ns <= 100 * NS_PER_MS
-    assert drained.latency_median_ns <= 1.3 * starved.latency_median_ns
+    assert drained.latency_median_ns <= 1.35 * starved.latency_median_ns
 
 
 def test_a_trickle_without_useful_gaps_drains_under_load() -> None:

@@ -85,31 +85,23 @@ def test_a_gap_of_unknown_length_is_not_remembered() -> None:
 
 
 # ---- what is under way --------------------------------------------------------------------------
-def large(use: GapUse, at_ms: int, under_way: int, *, any_depth: bool = False) -> Rest:
-    """Why the gate is closed with so many pieces of 512 KiB under way."""
-    sample = replace(queue_sample(at_ms, under_way), done_ios=40, done_bytes=20 * MIB)
-    return gap_use.on_queue(use, sample, None, any_depth=any_depth).rest
-
-
 @pytest.mark.parametrize(
-    ("rest", "under_way", "expected"),
+    ("rest", "per_s", "under_way", "expected"),
     [
-        (Rest.NONE, 16, Rest.NONE),
-        (Rest.NONE, 17, Rest.RATE),
-        (Rest.RATE, 9, Rest.RATE),
-        (Rest.RATE, 8, Rest.NONE),
+        # 200 pieces a second: 8 take 40 ms.
+        (Rest.NONE, 200, 8, Rest.NONE),
+        (Rest.NONE, 200, 9, Rest.RATE),
+        (Rest.RATE, 200, 5, Rest.RATE),
+        (Rest.RATE, 200, 4, Rest.NONE),
+        (Rest.NONE, 1600, 64, Rest.NONE),
+        (Rest.NONE, 0, 64, Rest.NONE),
     ],
 )
-def test_the_gate_rests_while_large_pieces_under_way_would_take_long(
-    rest: Rest, under_way: int, expected: Rest
+def test_the_gate_rests_while_what_is_under_way_would_take_long(
+    rest: Rest, per_s: float, under_way: int, expected: Rest
 ) -> None:
-    use = replace(begun(GapUse()), rest=rest, began=queue_sample(30, 0))
-    assert large(use, 100, under_way) is expected
-    assert large(use, 100, under_way, any_depth=True) is Rest.NONE
-
-
-def test_pieces_of_64_kib_never_take_long() -> None:
-    assert sampled(sampled(begun(GapUse()), 30, 64), 100, 64, 99).rest is Rest.NONE
+    use = replace(begun(GapUse()), rest=rest)
+    assert gap_use.on_queue(use, queue_sample(100, under_way), None, per_s).rest is expected
 
 
 # ---- the run-off --------------------------------------------------------------------------------

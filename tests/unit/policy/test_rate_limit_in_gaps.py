@@ -43,7 +43,7 @@ def pieces(count: int, per_sample: int, piece_kib: int = 64) -> list[QueueSample
     """Samples of a disk that writes so many pieces between two of them."""
     return [
         replace(
-            queue_sample(500 + 20 * number, 9, per_sample * number),
+            queue_sample(500 + 20 * number, 4, per_sample * number),
             done_bytes=per_sample * number * piece_kib * 1024,
         )
         for number in range(count)

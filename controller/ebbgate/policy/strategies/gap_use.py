@@ -4,14 +4,15 @@
 One rest begins shortly before the gap is likely to end (`signals.gap_ends`), so early that a
 returning request finds nothing under way. Other rests keep the rate that the outer loop
 (`drain_cap`) or a limit of the policy allows: the gate rests once more is written, until the mean
-is right again. Or they bound what is under way, if the pieces are large and a return that is not
-foreseen would wait for them. The kernel could keep a rate more evenly, but for that bcache leaves
-the idle I/O class, and each piece competes with a returning request: in the lab that drained half
-as much, and the first request waited longer.
+is right again. Or they bound what is under way, where the disk takes long for it and a return that
+is not foreseen would wait. The kernel could keep a rate more evenly, but for that bcache leaves the
+idle I/O class, and each piece competes with a returning request: in the lab that drained half as
+much, and the first request waited longer.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -38,9 +39,10 @@ _DOUBLINGS_MAX: Final = 20.0
 """Beyond any disk, and not beyond a float."""
 _PAUSE_NS: Final = NS_PER_S
 """After so long without a sample, what was written meanwhile is not of this gap."""
-UNDER_WAY_BYTES_MAX: Final = 8 * MIB
-"""bcache has 64 pieces under way, which is 4 MiB of 64 KiB each. Of large ones it is half a second,
-and a gap may always end now.
+UNDER_WAY_NS_MAX: Final = 40 * NS_PER_MS
+"""More than the disk does in this time may not be under way, since a gap may always end now. bcache
+has 64 pieces under way, which of 512 KiB, or where each is a seek, take 0.3 s. When half of it is
+left the gate opens again, so the disk hardly runs dry before the next sample.
 """
 
 
@@ -63,7 +65,7 @@ class GapUse:
     - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
     - `foreseen`: the gate rested when the last gap ended.
-    - `began`: the first sample of the queue in this gap. `last`: the last one, of any gap.
+    - `last`: the last sample of the queue, of any gap.
     - `ahead_bytes`: how much more was written than the rate allows.
     """
 
@@ -73,7 +75,6 @@ class GapUse:
     run_off_ns: int = 120 * NS_PER_MS
     run_off_began_ns: int = 0
     foreseen: bool = False
-    began: QueueSample | None = None
     last: QueueSample | None = None
     ahead_bytes: float = 0.0
 
@@ -87,7 +88,7 @@ class GapUse:
 
 def begin(use: GapUse, idle_ns: int, cost_ns: int) -> GapUse:
     """Return the state for a gate that opens in a gap that has lasted `idle_ns`."""
-    return replace(_without_rest(use), window=likely_end(use, idle_ns, cost_ns), began=None)
+    return replace(_without_rest(use), window=likely_end(use, idle_ns, cost_ns))
 
 
 def end(use: GapUse, length_ns: int = 0) -> GapUse:
@@ -112,22 +113,19 @@ def advance(use: GapUse, idle_ns: int, now_ns: int, cost_ns: int) -> GapUse:
 
 
 def on_queue(
-    use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None, *, any_depth: bool = False
+    use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None, done_ios_per_s: float = 0.0
 ) -> GapUse:
     """Keep the mean rate below the cap (None: any rate), and measure the run-off at rest.
 
-    `any_depth`: as much as bcache likes may be under way, since the disk's scheduler lets a
-    returning request pass, or since none is likely.
+    `done_ios_per_s`: how fast the disk does what is under way; 0: that may be any number.
     """
-    if use.began is None or sample.done_bytes < use.began.done_bytes:
-        use = replace(use, began=sample)
     use = replace(use, last=sample, ahead_bytes=_ahead_bytes(use, sample, cap_bytes_per_s))
     if use.run_off_began_ns and sample.under_way_ios == 0:
         ran_off_ns = round(_MARGIN * (sample.at_ns - use.run_off_began_ns))
         use = replace(use, run_off_began_ns=0, run_off_ns=_bounded(use, ran_off_ns))
     if use.rest is Rest.END:
         return use
-    if _too_fast(use, cap_bytes_per_s) or not (any_depth or _fits(use, sample)):
+    if _too_fast(use, cap_bytes_per_s) or not _fits(use, sample, done_ios_per_s):
         return _rest(use, Rest.RATE, sample.at_ns)
     return _without_rest(use) if use.rest is Rest.RATE else use
 
@@ -150,7 +148,7 @@ def rarer(use: GapUse, idle_ns: int) -> float:
     if not use.lengths_ns:
         return 1.0
     usual_ns = sorted(use.lengths_ns)[-min(ENDS_MIN, len(use.lengths_ns))]
-    return 2.0 ** min(_DOUBLINGS_MAX, max(0.0, idle_ns / usual_ns - 1))
+    return math.exp2(min(_DOUBLINGS_MAX, max(0.0, idle_ns / usual_ns - 1)))
 
 
 def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:
@@ -177,14 +175,10 @@ def _bounded(use: GapUse, ran_off_ns: int) -> int:
     return min(RUN_OFF_NS_MAX, max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * use.run_off_ns)))
 
 
-def _fits(use: GapUse, sample: QueueSample) -> bool:
-    """Return whether what is under way takes a disk a tenth of a second or less."""
-    done_ios = sample.done_ios - use.began.done_ios if use.began else 0
-    if use.began is None or done_ios <= 0:
-        return True
-    piece_bytes = (sample.done_bytes - use.began.done_bytes) / done_ios
-    most = UNDER_WAY_BYTES_MAX / (1 if use.rest is Rest.NONE else 2)
-    return sample.under_way_ios * piece_bytes <= most
+def _fits(use: GapUse, sample: QueueSample, done_ios_per_s: float) -> bool:
+    """Return whether the disk does soon what is under way."""
+    most_ns = UNDER_WAY_NS_MAX / (1 if use.rest is Rest.NONE else 2)
+    return done_ios_per_s <= 0 or sample.under_way_ios * NS_PER_S <= done_ios_per_s * most_ns
 
 
 def _ahead_bytes(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> float:

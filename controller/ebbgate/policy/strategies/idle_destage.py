@@ -86,10 +86,10 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
     if state.phase is Phase.DESTAGE:
         state = _use_gap(state, sample.at_ns, params)
         cap = _cap(state, sample.at_ns, params) if _opens_wide(params) else None
-        # dm-cache's pace bounds what is under way.
+        # dm-cache's pace bounds what is under way, and bfq lets a returning request pass it.
         any_depth = state.shallow or state.gap.foreseeing or not _opens_wide(params)
-        gap = gap_use.on_queue(state.gap, sample, cap, any_depth=any_depth)
-        state = replace(state, gap=gap)
+        speed = 0.0 if any_depth else state.pace.completions_per_s
+        state = replace(state, gap=gap_use.on_queue(state.gap, sample, cap, speed))
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
     return replace(
