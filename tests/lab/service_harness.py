@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ WEB = "ebbgate-web.service"
 API = "http://127.0.0.1:8380/api/v1"
 # systemd's own notice, the kill, and a restore under emulation.
 GRACE_S = 15
+WATCHDOG_S = 10
 DIRTY = Pieces(kib=64, dirty_mib=48, range_mib=256)
 OWNERS = {
     "/run/ebbgate": "750 root:ebbgate",
@@ -47,6 +49,16 @@ class Both:
     dm: DmCacheStack
     enforced: set[str] = field(default_factory=set)
     """Volumes whose mode was chosen; every later daemon has to keep it."""
+    users: ExitStack = field(default_factory=ExitStack)
+    """Ends the load."""
+
+    def load(self) -> None:
+        """Make data dirty, and have users read without a pause."""
+        for stack in (self.bcache, self.dm):
+            fio.run(self.session, fill_job(stack.device, DIRTY), seed=1)
+            options: dict[str, str | int] = {"offset": "1G", "size": "900M", "rate_iops": 40}
+            users = load(self.session, stack.device, "randread", "4k", **options, runtime=3600)
+            keep(users, self.users)
 
     def tuned(self) -> bool:
         """Whether ebbgate holds knobs of both kinds."""
@@ -80,15 +92,12 @@ def loaded_volumes(machine: Session) -> Iterator[Both]:
     with (
         DmCacheStack(machine, hdd="hdd1", ssd="ssd1") as dm,
         BcacheStack(machine) as bcache,
-        ExitStack() as exits,
     ):
         bcache.expect_changed(*KERNELS_OWN)
-        for stack in (bcache, dm):
-            fio.run(machine, fill_job(stack.device, DIRTY), seed=1)
-            options: dict[str, str | int] = {"offset": "1G", "size": "900M", "rate_iops": 40}
-            users = load(machine, stack.device, "randread", "4k", **options, runtime=3600)
-            keep(users, exits)
-        yield Both(machine, bcache, dm)
+        both = Both(machine, bcache, dm)
+        with both.users:
+            both.load()
+            yield both
 
 
 def install(machine: Session, *targets: str) -> None:
@@ -114,6 +123,21 @@ def start_tuning(both: Both) -> None:
         both.session.check(f"ebbgate --patience 40 enforce {name}", timeout_s=90)
         both.enforced.add(name)
     wait_until(both.tuned, 60, "knobs of both kinds to be tuned")
+
+
+def hang(both: Both) -> None:
+    """Stop the daemon's process: the watchdog ends it, all knobs come back, the next one tunes."""
+    machine = both.session
+    pid = show(machine, "MainPID")
+    machine.check(f"kill -STOP {pid}")
+    stopped_s = time.monotonic()
+    limit_s = WATCHDOG_S + GRACE_S
+    wait_until(lambda: show(machine, "Result") == "watchdog", limit_s, "the watchdog to bite")
+    both.wait_until_back(limit_s)
+    assert time.monotonic() - stopped_s < 3 * limit_s
+    # And the next daemon goes on where this one hung: a person chose the mode.
+    wait_until(lambda: show(machine, "MainPID") not in ("0", pid), 30, "a new daemon")
+    wait_until(both.tuned, 60, "the new daemon to tune")
 
 
 def answer(machine: Session, path: str, options: str = "") -> Any:

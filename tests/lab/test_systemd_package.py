@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The life of the Debian packages under a real systemd, on a bcache and a dm-cache volume that are
-tuned: 0.1.0 of `make install` replaced, killed, upgraded, removed, purged.
+"""The life of the Debian packages on Debian 12 and 13 under a real systemd, on a bcache and a
+dm-cache volume on SATA disks that are tuned: 0.1.0 of `make install` replaced; killed, hung,
+upgraded, rebooted, stopped, removed, purged, installed anew.
 
-I/O: a guest of its own, with systemd as process 1; builds the packages.
+I/O: a guest with the system and the kernel of each release, with systemd as process 1; builds the
+packages.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ebbgate import __version__
-from tests.lab import host
+from tests.bench.faults import data_job
+from tests.lab import fio, host
 from tests.lab.conftest import without_lab
+from tests.lab.debian_guest import debian_guest
 from tests.lab.errors import NoLab
 from tests.lab.guest import CHECKOUT, Guest
+from tests.lab.kernel import DEFAULT_RELEASE
 from tests.lab.service_harness import (
     GRACE_S,
     OWNERS,
@@ -24,51 +33,81 @@ from tests.lab.service_harness import (
     WEB,
     Both,
     answer,
+    hang,
     loaded_volumes,
     show,
     start_tuning,
 )
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
+from tests.package.debian_build import BUILT, build_in
 from tests.package.versions import NEWER, Debs, install_0_1, newer_debs
 
 CUTOFF = "1.0M"
 """A value of `sequential_cutoff` that a person sets."""
 AGAIN_S = 90
 """A new daemon under emulation, until it has tuned both volumes."""
+DATA_MIB = 4
+DATA_SEED = 5
+HISTORY = "/var/lib/ebbgate/history.db"
+ACTIONS = "SELECT id, at_unix_ns, volume, knob, new FROM actions"
+POLICY = "kept"
+POLICY_TEXT = """\
+version: 1
+name: kept
+match: {volume: %s}
+strategies: [idle_destage, stream_bypass]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A guest of one release, and the packages that are built for it."""
+
+    guest: Guest
+    debs: Debs
 
 
 @pytest.fixture
-def machine() -> Iterator[Session]:
-    """A guest with systemd, in which services may be started by packages."""
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
+    """A Debian of its own, whose changes survive a reboot."""
+    release: str = request.param
     try:
-        with Guest(systemd=True) as session:
-            # Images of containers forbid it.
-            session.check("rm -f /usr/sbin/policy-rc.d")
-            yield session
+        debs = built_for(release, tmp_path)
+        with debian_guest(release) as guest:
+            yield Machine(guest, debs)
     except NoLab as reason:
         without_lab(reason)
 
 
 @pytest.fixture
-def both(machine: Session) -> Iterator[Both]:
+def both(machine: Machine) -> Iterator[Both]:
     """Leaving them compares every knob again."""
-    with loaded_volumes(machine) as made:
+    with loaded_volumes(machine.guest) as made:
         yield made
 
 
-def built() -> Debs:
+def built_for(release: str, folder: Path) -> Debs:
+    """Debian 12 is what `make deb` builds for."""
     host.run(["make", "--silent", "deb"], cwd=CHECKOUT, timeout_s=900)
-    folder = CHECKOUT / "build" / "packages"
-    (daemon,) = folder.glob("ebbgate_*_amd64.deb")
-    (web,) = folder.glob("ebbgate-web_*_all.deb")
+    packages = list(BUILT.glob("*.deb"))
+    if release != DEFAULT_RELEASE:
+        packages = build_in(release, folder / "build")
+    (daemon,) = (path for path in packages if path.name.startswith("ebbgate_"))
+    (web,) = (path for path in packages if path.name.startswith("ebbgate-web_"))
     return daemon, web
 
 
-def dpkg(machine: Session, *words: str | Path) -> str:
-    """Run dpkg; the index of manual pages would take minutes here."""
-    options = "--no-triggers --force-unsafe-io"
-    return machine.check(f"dpkg {options} {' '.join(map(str, words))} 2>&1", timeout_s=400)
+def apt(machine: Session, *words: str | Path) -> str:
+    """Run apt-get; nothing can be downloaded."""
+    done = f"DEBIAN_FRONTEND=noninteractive apt-get -y {' '.join(map(str, words))} 2>&1"
+    return machine.check(done, timeout_s=400)
+
+
+def copied(machine: Session, debs: Debs) -> Iterator[Path]:
+    """Put the packages where the guest sees them."""
+    for deb in debs:
+        yield Path(shutil.copy(deb, machine.share))
 
 
 def version(machine: Session) -> str:
@@ -88,19 +127,82 @@ def start_0_1(machine: Session, both: Both) -> None:
 
 def replace_0_1(machine: Session, both: Both, debs: Debs) -> None:
     """The packages take its place; the modes stay."""
-    text = dpkg(machine, "-i", *debs)
+    text = apt(machine, "install", *copied(machine, debs))
     assert "removing the ebbgate of 'make install'" in text
     assert version(machine) == __version__
     assert show(machine, "FragmentPath").endswith(f"lib/systemd/system/{UNIT}")
     assert machine.run("ls /usr/local/lib/ebbgate").rc != 0
     wait_until(both.tuned, AGAIN_S, "the packaged daemon to tune both")
+    check_units(machine)
+    owners = machine.check(["stat", "-c", "%n %a %U:%G", *OWNERS]).splitlines()
+    assert dict(line.split(" ", 1) for line in owners) == OWNERS
+
+
+def check_units(machine: Session) -> None:
+    """Both services run, and will after a boot."""
     for unit in (UNIT, WEB):
         assert machine.check(f"systemctl is-enabled {unit}").strip() == "enabled"
         assert show(machine, "ActiveState", unit) == "active"
+
+
+def choose_policy(machine: Session, both: Both) -> None:
+    """The bcache volume gets a policy of its own."""
+    machine.put_file(f"/etc/ebbgate/policies.d/{POLICY}.yaml", POLICY_TEXT % both.bcache.volume)
+    wait_until(
+        lambda: views(status(machine), both)[0]["policy"] == POLICY, AGAIN_S, "the policy in use"
+    )
+
+
+def status(machine: Session) -> Any:
+    return json.loads(machine.check("ebbgate --json status", timeout_s=60))
+
+
+def views(document: Any, both: Both) -> list[dict[str, Any]]:
+    """Return the status of the bcache and of the dm-cache volume."""
+    found = {view["title"]: view for view in document["volumes"]}
+    return [found[title] for title in (both.bcache.volume, both.dm.lvm_name)]
+
+
+def true_status(machine: Session, both: Both) -> Any:
+    """Return the status as soon as its dirty data are the kernel's, to a MiB."""
+
+    def agreeing() -> Any:
+        document = status(machine)
+        if len(document["volumes"]) < 2:
+            return None
+        pairs = zip(views(document, both), (both.bcache, both.dm), strict=True)
+        off = (abs(view["dirty_bytes"] - stack.dirty_bytes()) for view, stack in pairs)
+        return document if max(off) <= 1 << 20 else None
+
+    return wait_until(agreeing, 60, "the status to have the kernel's dirty data")
+
+
+def write_data(machine: Session, both: Both) -> None:
+    """Write data that nobody changes again."""
+    for stack in (both.bcache, both.dm):
+        fio.run(machine, data(stack.device, verify_only=False), seed=DATA_SEED)
+
+
+def data(device: str, *, verify_only: bool) -> fio.Job:
+    """Return the job that writes or checks these data, between those of Both.load."""
+    return data_job(device, verify_only=verify_only, offset_mib=512, mib=DATA_MIB)
+
+
+def check(machine: Session, both: Both) -> None:
+    """Data are whole, users still read; status and dashboard agree with the kernel."""
+    for stack in (both.bcache, both.dm):
+        verified = fio.run(machine, data(stack.device, verify_only=True), seed=DATA_SEED)
+        assert verified.only.read.bytes == DATA_MIB << 20
+    assert machine.check("cat /proc/[0-9]*/comm | grep -cx fio").strip() == "2"
+    document = true_status(machine, both)
+    daemon = document["daemon"]
+    assert (daemon["version"], daemon["device_mapper"]) == (__version__, None)
+    assert daemon["probe"]["state"] == "running"
+    for view, policy in zip(views(document, both), (POLICY, "adaptive"), strict=True):
+        assert (view["mode"], view["policy"]) == ("enforce", policy)
+        assert (view["cache_mode"], view["backing_state"]) == ("writeback", "active")
     health = wait_until(lambda: answer(machine, "health"), 120, "ebbgate-web to answer")
     assert (health["daemon"]["alive"], health["history"]["ok"]) == (True, True)
-    owners = machine.check(["stat", "-c", "%n %a %U:%G", *OWNERS]).splitlines()
-    assert dict(line.split(" ", 1) for line in owners) == OWNERS
 
 
 def kill(machine: Session, both: Both) -> None:
@@ -115,7 +217,7 @@ def upgrade(machine: Session, both: Both, debs: Debs) -> None:
     name = both.bcache.volume
     machine.check(f"ebbgate --patience 40 set {name} sequential_cutoff 1MiB", timeout_s=90)
     pid = show(machine, "MainPID")
-    dpkg(machine, "-i", *newer_debs(debs, machine.share))
+    apt(machine, "install", *newer_debs(debs, machine.share))
     assert machine.check("dpkg-query -W -f '${Version}' ebbgate") == NEWER
     assert show(machine, "MainPID") not in ("0", pid)
     assert show(machine, "NRestarts") == "0"
@@ -128,9 +230,37 @@ def upgrade(machine: Session, both: Both, debs: Debs) -> None:
     wait_until(both.tuned, AGAIN_S, "it to go on")
 
 
+def reboot(guest: Guest, both: Both) -> None:
+    """Under load and with dirty data; udev brings both volumes up, and ebbgate goes on."""
+    actions = set(guest.query(HISTORY, ACTIONS))
+    assert actions
+    write_data(guest, both)
+    # They end with the system.
+    both.users.pop_all()
+    # What LVM needs as long as there is no udev.
+    guest.check("rm /etc/lvm/lvmlocal.conf")
+    guest.reboot()
+    guest.check("systemctl start multi-user.target", timeout_s=300)
+    for stack in (both.bcache, both.dm):
+        guest.wait_for_path(stack.device, AGAIN_S)
+        stack.reassemble()
+    check_units(guest)
+    both.load()
+    wait_until(both.tuned, AGAIN_S, "the daemon to tune both after the reboot")
+    assert actions <= set(guest.query(HISTORY, ACTIONS))
+
+
+def stop(machine: Session, both: Both) -> None:
+    """A stop leaves no knob; the next start goes on."""
+    machine.check(f"systemctl stop {UNIT}", timeout_s=60)
+    assert both.changed() == {}
+    assert show(machine, "Result") == "success"
+    start_tuning(both)
+
+
 def remove(machine: Session, both: Both) -> None:
     """All knobs come back first; settings and history stay."""
-    dpkg(machine, "-r", "ebbgate-web", "ebbgate")
+    apt(machine, "remove", "ebbgate-web", "ebbgate")
     assert both.changed() == {}
     assert machine.run(f"systemctl is-active {UNIT} {WEB}").rc != 0
     assert machine.run("ls /usr/lib/ebbgate").rc != 0
@@ -139,22 +269,42 @@ def remove(machine: Session, both: Both) -> None:
 
 def purge(machine: Session) -> None:
     """Nothing is left."""
-    # The guest has a file system of its own there.
-    machine.check("umount /var/lib/ebbgate")
-    dpkg(machine, "-P", "ebbgate-web", "ebbgate")
+    apt(machine, "purge", "ebbgate-web", "ebbgate")
     assert machine.run("getent passwd ebbgate || getent group ebbgate").rc != 0
     left = machine.run("ls -d /etc/ebbgate /var/lib/ebbgate /run/ebbgate 2> /dev/null").stdout
     assert left == ""
     assert machine.run(f"systemctl cat {UNIT}").rc != 0
 
 
-@pytest.mark.full
-@pytest.mark.timeout(1800)
-def test_the_packages_live_and_leave_without_a_trace(machine: Session, both: Both) -> None:
-    debs = built()
-    start_0_1(machine, both)
-    replace_0_1(machine, both, debs)
-    kill(machine, both)
-    upgrade(machine, both, debs)
-    remove(machine, both)
+def install_anew(machine: Session, both: Both, debs: Debs) -> None:
+    """Without settings and history, volumes are only advised on; a purge at once removes all."""
+    apt(machine, "install", *copied(machine, debs))
+    check_units(machine)
+    modes = [view["mode"] for view in views(true_status(machine, both), both)]
+    assert modes == ["advise", "advise"]
+    assert both.changed() == {}
     purge(machine)
+    assert both.changed() == {}
+
+
+@pytest.mark.full
+@pytest.mark.timeout(2700)
+@pytest.mark.parametrize("machine", ["bookworm", "trixie"], indirect=True)
+def test_the_packages_live_and_leave_without_a_trace(machine: Machine, both: Both) -> None:
+    guest, debs = machine.guest, machine.debs
+    write_data(guest, both)
+    start_0_1(guest, both)
+    replace_0_1(guest, both, debs)
+    choose_policy(guest, both)
+    check(guest, both)
+    kill(guest, both)
+    hang(both)
+    check(guest, both)
+    upgrade(guest, both, debs)
+    check(guest, both)
+    reboot(guest, both)
+    check(guest, both)
+    stop(guest, both)
+    remove(guest, both)
+    purge(guest)
+    install_anew(guest, both, debs)
