@@ -323,7 +323,9 @@ def _draw_running(page: Page, pid: int | None, status: DaemonStatus, indent: int
 
 
 def _draw_policies(page: Page, policies: PolicyFilesStatus) -> None:
-    """Print all errors in policy files; nothing else shows them."""
+    """Print all errors in policy files, and keys without effect; nothing else shows them."""
+    for note in policies.notes or ():
+        page.line(note, "yellow")
     if not policies.problems:
         return
     effect = (

@@ -256,12 +256,16 @@ class ProbeStatus:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFilesStatus:
-    """The administrator's policies. `kept`: whether valid ones stay in force despite `problems`."""
+    """The administrator's policies. `kept`: whether valid ones stay in force despite `problems`.
+
+    `notes`: keys of those in force that have no effect.
+    """
 
     folder: str | None = None
     names: tuple[str, ...] | None = None
     problems: tuple[str, ...] | None = None
     kept: bool | None = None
+    notes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

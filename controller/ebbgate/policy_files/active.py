@@ -69,6 +69,7 @@ class ActivePolicies:
         self._loaded = False
         self.generation = 0
         self.problems: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
         self.look()
 
     def look(self, *, again: bool = False) -> None:
@@ -95,7 +96,7 @@ class ActivePolicies:
         linked = link(documents, self._shipped)
         problems = [problem for each in parsed for problem in each.problems]
         problems += linked.problems
-        notes = tuple(str(note) for each in parsed for note in each.notes)
+        notes = _first([note for each in parsed for note in each.notes], "keys without effect")
         return FolderContent(fingerprint, linked.documents, _first(problems), notes)
 
     def take(self, content: FolderContent | None) -> None:
@@ -109,7 +110,7 @@ class ActivePolicies:
         self._loaded = True
         if content.documents != self._documents or self.problems:
             self._announce(content)
-        self._documents, self.problems = content.documents, ()
+        self._documents, self.problems, self.notes = content.documents, (), content.notes
 
     def policy_of(self, volume: Volume) -> Policy:
         """Return the present policy of a volume."""
@@ -133,7 +134,7 @@ class ActivePolicies:
     def status(self) -> PolicyFilesStatus:
         """Return the policies for the daemon's status."""
         names = tuple(document.name for document in self._documents)
-        return PolicyFilesStatus(str(self._folder), names, self.problems, self._loaded)
+        return PolicyFilesStatus(str(self._folder), names, self.problems, self._loaded, self.notes)
 
     def _document(self, volume: Volume) -> PolicyDocument:
         if self._loaded:
@@ -159,11 +160,11 @@ class ActivePolicies:
             _LOG.warning(POLICY_NOTE, note)
 
 
-def _first(problems: Sequence[Diagnostic]) -> tuple[str, ...]:
+def _first(problems: Sequence[Diagnostic], what: str = "errors") -> tuple[str, ...]:
     """Return the first problems as text: they are logged and shown by `status`."""
     first = tuple(map(str, problems[:_PROBLEMS_MAX]))
     more = len(problems) - len(first)
-    return (*first, f"and {more} more errors: see ebbgate check-policy") if more else first
+    return (*first, f"and {more} more {what}: see ebbgate check-policy") if more else first
 
 
 def _stat_of(path: Path) -> tuple[str, int, int, int]:

@@ -90,6 +90,13 @@ def test_policy_errors_are_listed(cli: Cli, kept: bool, text: str) -> None:
     assert problems[0] in out
 
 
+def test_keys_without_effect_are_listed(cli: Cli) -> None:
+    note = "/etc/ebbgate/policies.d/a.yaml:3:1: queue_target: has no effect on bcache"
+    with cli.daemon() as store:
+        store.set_live("", {"version": "0.2.0", "policies": {"notes": [note]}}, NOW_NS)
+        assert note in " ".join(cli("status").out.split())
+
+
 GARBLED = {
     "mode": "brave",
     "gate": {"kind": "ajar"},

@@ -112,6 +112,7 @@ def test_a_key_without_effect_is_logged_when_the_policies_are_loaded(
     path = write(folder, "mine", "strategies: [idle_destage: {queue_target: 20ms}]\n")
     book = ActivePolicies(folder)
     book.look(again=True)
+    assert len(book.status().notes or ()) == 1
     said = [each.message for each in caplog.records if "no effect" in each.message]
     (note,) = said
     assert note.startswith(f"{path}:4:")

@@ -1140,6 +1140,8 @@ export interface components {
             kept: boolean;
             /** @description Valid policies, in order of precedence. */
             names: string[];
+            /** @description Keys that have no effect, each with its place. */
+            notes: string[];
             /** @description Errors, each with its place. */
             problems: string[];
         };

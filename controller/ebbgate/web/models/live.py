@@ -230,6 +230,7 @@ class PolicyStatus(Model):
     names: list[str] = doc("Valid policies, in order of precedence.")
     problems: list[str] = doc("Errors, each with its place.")
     kept: bool = doc("Whether the last valid ones stay in force.")
+    notes: list[str] = doc("Keys that have no effect, each with its place.")
 
 
 class ProbeStatus(Model):
