@@ -32,8 +32,6 @@ from tests.lab.session import Session
 
 ARMS = ("off", "stock", "ebbgate")
 MIB = 1 << 20
-CACHE_BYTES = 900 * MIB
-PIECES = Pieces(64, 420, 512)
 GOALS = {
     "drain_vs_stock": ">= 1",
     "first_median_vs_off": "<= 1.3",
@@ -41,9 +39,13 @@ GOALS = {
     "moved_busy_vs_stock": "<= 1",
     "bad_data": "== 0",
 }
-
-
 GAPS = {"2.5s": Rhythm(), "10s": Rhythm(bursts=9, gap_s=10.0)}
+PIECES = {"2.5s": Pieces(64, 420, 512), "10s": Pieces(64, 1000, 1280)}
+"""More than all gaps of an arm drain."""
+CACHE_BYTES = 900 * MIB
+CACHES_BYTES = {"2.5s": CACHE_BYTES, "10s": 2200 * MIB}
+CHECKED_MIB = 1400
+"""Where the data is that is checked at the end: behind the dirty data."""
 DRAIN_GOALS = {"2.5s": ">= 1", "10s": ">= 1.3"}
 VARIANTS = tuple(f"{g}/{s}/{d}" for g in GAPS for s in SCHEDULERS for d in DISKS)
 DEFAULT_VARIANTS = ("2.5s/mq-deadline/ahci", "10s/mq-deadline/ahci")
@@ -82,16 +84,18 @@ def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, floa
     settings = {"migration_threshold": 0} if arm == "off" else {}
     depth = QUEUE_DEPTHS.get(scheduler, 0) if enforces else 0
     with DmCacheStack(
-        guest, cache_bytes=CACHE_BYTES, scheduler=scheduler, settings=settings
+        guest, cache_bytes=CACHES_BYTES[name], scheduler=scheduler, settings=settings
     ) as stack:
-        fio.run(guest, data_job(stack.device, verify_only=False, offset_mib=600), seed=seed)
+        written = data_job(stack.device, verify_only=False, offset_mib=CHECKED_MIB)
+        fio.run(guest, written, seed=seed)
         with Foreground(stack, seed, *rhythm.options) as foreground:
-            foreground.fill(PIECES)
+            foreground.fill(PIECES[name])
             # Measured in every arm: what users read while it starts is seen by smq, too.
             mode = "enforce" if enforces else "advise"
             with shallow_policy(guest, depth), Product(guest, mode=mode):
                 result = foreground.finish(120 + rhythm.gap_s * rhythm.bursts)
-        check = fio.run(guest, data_job(stack.device, verify_only=True, offset_mib=600), seed=seed)
+        kept = data_job(stack.device, verify_only=True, offset_mib=CHECKED_MIB)
+        check = fio.run(guest, kept, seed=seed)
         return {
             **figures(result, rhythm.learning),
             **moved(result),
