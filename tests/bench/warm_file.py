@@ -10,9 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.bench.context import Context, Scenario
 from tests.bench.product import PYTHON, Product
+from tests.bench.report import Report, medians, ratio
+from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
+from tests.lab.guest import Guest
 from tests.lab.session import Session
 
 MIB = 1 << 20
@@ -70,3 +74,86 @@ def warm(product: Product, path: str, timeout_s: float) -> dict[str, Any]:
     job = product.wait_until(ended, timeout_s, "the warm-up to end")
     seconds = (job["ended_unix_ns"] - job["since_unix_ns"]) / 1e9
     return {**job, "seconds": min(seconds, time.monotonic() - began)}
+
+
+KINDS: dict[str, type[Stack]] = {"bcache": BcacheStack, "dm-cache": DmCacheStack}
+HITS = {"bcache": ">= 0.99", "dm-cache": ">= 0.95"}
+FILE_MIB = 256
+USERS_S = 40
+BURST: dict[str, str | int] = {
+    "thinktime": 2_500_000,
+    "thinktime_blocks": 200,
+    "thinktime_blocks_type": "issue",
+}
+"""Users: 200 random reads of 4 KiB, then 2.5 s without any; beside the file."""
+Metrics = dict[str, float]
+
+
+def disk_speed(guest: Session) -> float:
+    """MiB/s of the bare disk, one sequential read of 1 MiB after the other."""
+    job = fio.Job(f"/dev/{guest.device('hdd1')}", "read", "1M", options={"size": f"{FILE_MIB}M"})
+    done = fio.run(guest, job, seed=1, timeout_s=180).only.read
+    return done.bytes_per_s / MIB
+
+
+def users(guest: Session, stack: Stack, seed: int) -> fio.FioRun:
+    """Start the users."""
+    options: dict[str, str | int] = {
+        **BURST,
+        "offset": "1200M",
+        "size": "700M",
+        "time_based": 1,
+        "runtime": USERS_S,
+    }
+    return fio.start(guest, fio.Job(stack.device, "randread", "4k", options=options), seed=seed)
+
+
+def measure(guest: Session, kind: str, arm: str, seed: int) -> Metrics:
+    """`disk`: its speed. `alone`: the warm-up without users. `users`: p99 without and with it."""
+    if arm == "disk":
+        return {"mib_per_s": disk_speed(guest)}
+    with KINDS[kind](guest) as stack:
+        stack.expect_changed("writeback_rate")
+        with scattered(guest, stack, FILE_MIB, seed), Product(guest) as product:
+            before = 0.0
+            if arm == "users":
+                before = users(guest, stack, seed).wait(120).only.read.p99_ns / 1e6
+            running = users(guest, stack, seed + 1) if arm == "users" else None
+            job = warm(product, FILE, timeout_s=900)
+            found = {
+                "mib_per_s": FILE_MIB / job["seconds"],
+                "sampled_hits": job["hit_ratio"],
+                "hits": 1 - missed(guest, stack, offset=8192) if running is None else 0.0,
+            }
+            if running is not None:
+                after = running.wait(120).only.read.p99_ns / 1e6
+                found |= {"p99_ms_before": before, "p99_ms": after, "p99_ratio": after / before}
+            return found
+
+
+def run(context: Context) -> Report:
+    """Speed, hits and users' p99."""
+    kind = context.variant or "bcache"
+    with Guest() as guest:
+        runs = context.interleaved(
+            ("disk", "alone", "users"),
+            lambda arm, n: measure(guest, kind, arm, context.seed + 10 * n),
+        )
+    ratios = {
+        f"{kind} speed": ratio(runs, "alone", "disk", "mib_per_s"),
+        f"{kind} hits": medians(runs["alone"])["hits"],
+        f"{kind} p99": medians(runs["users"])["p99_ratio"],
+    }
+    goals = {f"{kind} hits": HITS[kind], f"{kind} p99": "<= 1.2"}
+    if kind == "bcache":
+        goals[f"{kind} speed"] = ">= 0.5"
+    return Report("warm-file", runs, ratios, goals)
+
+
+SCENARIO = Scenario(
+    "warm-file",
+    "a file in extents of 4 to 64 KiB goes into the cache, and users hardly notice",
+    5,
+    run,
+    tuple(KINDS),
+)

@@ -15,7 +15,7 @@ hits.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +24,8 @@ from ebbgate.units import KIB, MIB
 UNIT_BYTES: Final = 4 * KIB
 READ_BYTES_MAX: Final = MIB
 """bcache caches at most 256 pages of one request that misses."""
+REPEAT_BYTES_MAX: Final = 64 * KIB
+"""Of a request of a later pass: bcache caches only the first hole that one finds."""
 RUN_BYTES_MIN: Final = 64 * KIB
 RUN_BYTES_MAX: Final = 4 * MIB
 """Longer sequences would save nothing more: 4 KiB are left out after each."""
@@ -81,6 +83,7 @@ class BcachePlan:
     """
 
     pieces: Sequence[Piece]
+    read_max: int = READ_BYTES_MAX
     left_out: deque[Read] = field(default_factory=deque)
     _index: int = 0
     _at: int = 0
@@ -101,7 +104,7 @@ class BcachePlan:
                 self._end = -1
                 self._step(piece, length)
                 continue
-            length = min(READ_BYTES_MAX, rest, room // UNIT_BYTES * UNIT_BYTES)
+            length = min(self.read_max, rest, room // UNIT_BYTES * UNIT_BYTES)
             read = Read(piece.offset_bytes + self._at, length)
             self._run += length
             self._end = start + length
@@ -114,6 +117,17 @@ class BcachePlan:
         if self._at == piece.length_bytes:
             self._index += 1
             self._at = 0
+
+
+def spread(pieces: Iterable[Piece], step_bytes: int, first_bytes: int) -> Iterator[Read]:
+    """Yield a place every so many bytes of all pieces, each with what follows it in its piece."""
+    skip = first_bytes
+    for piece in pieces:
+        at = skip
+        while at < piece.length_bytes:
+            yield Read(piece.offset_bytes + at, piece.length_bytes - at)
+            at += step_bytes
+        skip = at - piece.length_bytes
 
 
 def blocks(pieces: Iterable[Piece], block_bytes: int) -> tuple[Read, ...]:

@@ -22,7 +22,7 @@ import resource
 import select
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import FileIO
@@ -33,6 +33,7 @@ from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from ebbgate.warm.plan import (
     READ_BYTES_MAX,
+    REPEAT_BYTES_MAX,
     UNIT_BYTES,
     WINDOW_BLOCKS,
     BcachePlan,
@@ -40,6 +41,7 @@ from ebbgate.warm.plan import (
     Read,
     aligned,
     blocks,
+    spread,
 )
 from ebbgate.warm.target import Target, open_file, open_range
 
@@ -103,7 +105,6 @@ class Worker:
         if not pieces:
             raise Unavailable("there is nothing to warm", "it is empty, or all of it was left out")
         touched = blocks(pieces, self.block) if self.kind == "dm-cache" else ()
-        sample = touched or tuple(_spread(pieces, self.unit))
         share = -1.0
         for number in range(_PASSES_MAX):
             self.phase, self.read = "read", 0
@@ -112,9 +113,10 @@ class Worker:
                 self._dm_cache_pass(touched)
             else:
                 self.total = sum(piece.length_bytes for piece in pieces)
-                self._bcache_pass(BcachePlan(pieces))
+                longest = REPEAT_BYTES_MAX if number else READ_BYTES_MAX
+                self._bcache_pass(BcachePlan(pieces, longest))
             self.phase = "check"
-            self._check(sample)
+            self._check(self._sample(pieces, touched, number))
             before, share = share, self.hits / max(1, self.checked)
             if share >= _ENOUGH[self.kind] or (number and share < before + 0.01):
                 break
@@ -164,12 +166,23 @@ class Worker:
             self._due_ns = max(self._due_ns, time.monotonic_ns()) + length * NS_PER_S // self.rate
 
     # ---- the check -----------------------------------------------------------------------------
+    def _sample(
+        self, pieces: Sequence[Piece], touched: Sequence[Read], number: int
+    ) -> Sequence[Read]:
+        """Return places that no check before has read, since a read caches what it misses."""
+        if touched:
+            step = max(1, len(touched) // _SAMPLES)
+            return touched[number * step // _PASSES_MAX :: step]
+        step = max(self.unit * _PASSES_MAX * _NEIGHBOURS, self.total // _SAMPLES)
+        first = number * step // _PASSES_MAX
+        places = (each // self.unit * self.unit for each in (step, first))
+        return tuple(spread(pieces, *places))
+
     def _check(self, reads: Sequence[Read]) -> None:
         """Read a sample again: one that the backing device does not see was a hit."""
         self._settle()
         self.checked = self.hits = 0
-        step = max(1, len(reads) // _SAMPLES)
-        for read in reads[::step][:_SAMPLES]:
+        for read in reads:
             self._wait()
             self.checked += 1
             self.hits += self._is_hit(read)
@@ -247,20 +260,6 @@ class Worker:
             checked=self.checked,
             hits=self.hits,
         )
-
-
-def _spread(pieces: Sequence[Piece], unit: int) -> Iterator[Read]:
-    """Yield one place in each part of all pieces, about as many as are sampled."""
-    total = sum(piece.length_bytes for piece in pieces)
-    step = max(unit, total // _SAMPLES // unit * unit)
-    skip = 0
-    for piece in pieces:
-        at = skip
-        while at < piece.length_bytes:
-            length = min(_NEIGHBOURS * unit, piece.length_bytes - at)
-            yield Read(piece.offset_bytes + at, length)
-            at += step
-        skip = at - piece.length_bytes
 
 
 def send(event: str, **fields: object) -> None:

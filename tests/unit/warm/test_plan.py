@@ -19,6 +19,7 @@ from ebbgate.warm.plan import (
     aligned,
     blocks,
     run_bytes_max,
+    spread,
 )
 
 
@@ -108,6 +109,12 @@ def test_pieces_are_cut_to_whole_units_of_the_device() -> None:
     pieces, cut = aligned([Piece(0, 1024, 9 * KIB), Piece(9 * KIB, 64 * KIB, 1024)], UNIT_BYTES)
     assert pieces == (Piece(3 * KIB, UNIT_BYTES, UNIT_BYTES),)
     assert cut == 6 * KIB
+
+
+def test_places_are_spread_over_all_pieces() -> None:
+    pieces = (Piece(0, 0, 10), Piece(10, 100, 5), Piece(15, 200, 10))
+    assert [each.offset_bytes for each in spread(pieces, 6, 2)] == [2, 8, 14, 20]
+    assert list(spread(pieces, 100, 12)) == [Read(12, 3)]
 
 
 def test_each_touched_block_is_found_once_with_its_first_part() -> None:
