@@ -129,29 +129,31 @@ class Worker:
             read = plan.next(self.run)
             if read is None:
                 return
-            self._send(read)
+            self._send(read, read.length_bytes)
             self.read += read.length_bytes
 
     def _dm_cache_pass(self, reads: Sequence[Read]) -> None:
         """Read in each block of a few regions in turn, until it is a hit."""
         for start in range(0, len(reads), WINDOW_BLOCKS):
             missing = reads[start : start + WINDOW_BLOCKS]
-            for _ in range(_ROUNDS_MAX):
-                missing = [read for read in missing if not self._touch(read)]
+            for number in range(_ROUNDS_MAX):
+                # The kernel copies a whole block, once.
+                cost = UNIT_BYTES if number else self.block
+                missing = [read for read in missing if not self._touch(read, cost)]
                 if not missing:
                     break
             self.read += sum(read.length_bytes for read in missing)
 
-    def _touch(self, read: Read) -> bool:
-        """Read a little; return whether it was a hit."""
+    def _touch(self, read: Read, cost: int) -> bool:
+        """Read a little; return whether it was a hit. `cost`: bytes that count for the rate."""
         self._wait()
         before = self._backing_reads()
-        self._send(Read(read.offset_bytes, min(UNIT_BYTES, read.length_bytes)))
+        self._send(Read(read.offset_bytes, min(UNIT_BYTES, read.length_bytes)), cost)
         hit = self._backing_reads() == before
         self.read += read.length_bytes if hit else 0
         return hit
 
-    def _send(self, read: Read) -> None:
+    def _send(self, read: Read, cost: int) -> None:
         length = read.length_bytes
         got = os.preadv(self.target.handle, [self._buffer[:length]], read.offset_bytes)
         if got == 0:
@@ -163,7 +165,7 @@ class Worker:
             self._since_burst, self.allowed = 0, 0
             self._report("burst")
         if self.rate:
-            self._due_ns = max(self._due_ns, time.monotonic_ns()) + length * NS_PER_S // self.rate
+            self._due_ns = max(self._due_ns, time.monotonic_ns()) + cost * NS_PER_S // self.rate
 
     # ---- the check -----------------------------------------------------------------------------
     def _sample(

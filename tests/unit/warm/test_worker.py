@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The process that reads: passes until a sample is in the cache, and no more than it may."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.units import KIB, MIB
+from ebbgate.warm.plan import RUN_BYTES_MAX, Piece
+from ebbgate.warm.target import Target
+from ebbgate.warm.worker import Worker
+
+BLOCK = 64 * KIB
+
+
+class Machine:
+    """A file that is read, and a backing device that counts reads."""
+
+    def __init__(self, path: Path, patch: pytest.MonkeyPatch) -> None:
+        path.write_bytes(bytes(2 * MIB))
+        self.path = path
+        self.sent: list[tuple[int, int]] = []
+        self.cached = False
+        self.backing_reads = itertools.count()
+        patch.setattr("ebbgate.warm.worker.select.select", lambda *_: ([], [], []))
+        patch.setattr(Worker, "_settle", lambda _: None)
+        patch.setattr(Worker, "_backing_reads", lambda _: self.count())
+        patch.setattr("ebbgate.warm.worker.os.preadv", self.preadv)
+        self.handle = os.open(path, os.O_RDONLY)
+
+    def count(self) -> int:
+        return 0 if self.cached else next(self.backing_reads)
+
+    def preadv(self, _: int, buffers: list[memoryview], offset: int) -> int:
+        self.sent.append((offset, len(buffers[0])))
+        return len(buffers[0])
+
+    def worker(self, kind: str) -> Worker:
+        pieces = (Piece(0, MIB, MIB), Piece(MIB, 8 * MIB, MIB))
+        target = Target(self.handle, (0, 0), pieces, {}, str(self.path), 2 * MIB)
+        return Worker(target, kind, 512, BLOCK, run=RUN_BYTES_MAX, allowed=None)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    made = Machine(tmp_path / "file", monkeypatch)
+    yield made
+    os.close(made.handle)
+
+
+def last_event(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("kind", ["bcache", "dm-cache"])
+def test_one_pass_is_enough_where_all_are_hits(
+    machine: Machine, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    machine.cached = True
+    machine.worker(kind).run_to_end()
+    event = last_event(capsys)
+    assert (event["event"], event["read"]) == ("done", 2 * MIB)
+    assert event["hits"] == event["checked"] > 30
+    whole = [length for _, length in machine.sent if length > 512]
+    assert len(whole) == (2 if kind == "bcache" else 32)
+
+
+def test_a_cache_that_takes_nothing_is_given_up(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.worker("bcache").run_to_end()
+    event = last_event(capsys)
+    assert (event["event"], event["hits"]) == ("done", 0)
+    lengths = {length for _, length in machine.sent}
+    assert lengths == {MIB, BLOCK, 512}, "the second pass has shorter requests"
+
+
+def test_no_check_reads_what_an_earlier_one_has_read(machine: Machine) -> None:
+    machine.worker("bcache").run_to_end()
+    sampled = [offset for offset, length in machine.sent if length == 512]
+    assert len(sampled) == len(set(sampled)) > 100
+
+
+def test_a_block_that_is_no_hit_is_read_again_a_few_times(machine: Machine) -> None:
+    machine.worker("dm-cache").run_to_end()
+    touches = [offset for offset, length in machine.sent if length == 4 * KIB and offset == 0]
+    assert 2 <= len(touches) <= 24
+
+
+def test_nothing_to_read_is_an_error(machine: Machine) -> None:
+    found = machine.worker("bcache")
+    found.target.pieces = ()
+    with pytest.raises(Unavailable, match="nothing to warm"):
+        found.run_to_end()
+
+
+def test_a_change_of_the_file_ends_it(machine: Machine) -> None:
+    machine.path.unlink()
+    with pytest.raises(Unavailable, match="the file was deleted"):
+        machine.worker("bcache").run_to_end()
