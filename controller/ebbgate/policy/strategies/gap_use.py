@@ -37,12 +37,15 @@ _LIKELY: Final = 0.75
 """Where fewer gaps end in the window, it may be one by chance, and a return comes before it."""
 _DOUBLINGS_MAX: Final = 20.0
 """Beyond any disk, and not beyond a float."""
+_BEHIND_NS: Final = 20 * NS_PER_MS
+"""A sample ends a rest late by up to its period; without it a quarter of the rate was missed."""
 _PAUSE_NS: Final = NS_PER_S
 """After so long without a sample, what was written meanwhile is not of this gap."""
-UNDER_WAY_NS_MAX: Final = 40 * NS_PER_MS
+UNDER_WAY_NS_MAX: Final = 100 * NS_PER_MS
 """More than the disk does in this time may not be under way, since a gap may always end now. bcache
 has 64 pieces under way, which of 512 KiB, or where each is a seek, take 0.3 s. When half of it is
-left the gate opens again, so the disk hardly runs dry before the next sample.
+left the gate opens again, so the disk hardly runs dry before the next sample. In the simulation 40
+ms were better; on a slow machine samples come later.
 """
 
 
@@ -66,7 +69,7 @@ class GapUse:
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
     - `foreseen`: the gate rested when the last gap ended.
     - `last`: the last sample of the queue, of any gap.
-    - `ahead_bytes`: how much more was written than the rate allows.
+    - `ahead_bytes`: how much more was written than the rate allows; negative: less.
     """
 
     lengths_ns: tuple[int, ...] = ()
@@ -187,7 +190,8 @@ def _ahead_bytes(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None
         return 0.0
     passed_ns = max(0, sample.at_ns - last.at_ns)
     written = sample.done_bytes - last.done_bytes if passed_ns < _PAUSE_NS else 0
-    return max(0.0, use.ahead_bytes + max(0, written) - cap_bytes_per_s * passed_ns / NS_PER_S)
+    ahead = use.ahead_bytes + max(0, written) - cap_bytes_per_s * passed_ns / NS_PER_S
+    return max(ahead, -cap_bytes_per_s * _BEHIND_NS / NS_PER_S)
 
 
 def _too_fast(use: GapUse, cap_bytes_per_s: float | None) -> bool:
