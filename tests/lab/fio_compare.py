@@ -6,11 +6,12 @@ I/O: through the stack's Session and the probe.
 
 from __future__ import annotations
 
+from tests.bench.mrc import is_sampled
 from tests.lab import fio
 from tests.lab.probe import GuestProbe, tracked_as
 from tests.lab.session import Session
 from tests.lab.stack import Stack
-from tests.probe_records import Difference
+from tests.probe_records import Difference, of_type
 
 PATHS = {"read": ("hit", "miss", "bypass"), "write": ("writeback", "writethrough", "bypass")}
 
@@ -27,6 +28,29 @@ def gained(
     before = probe.tick(tracked_as(stack))
     result = fio.run(stack.session, *jobs, seed=seed)
     return Difference(before, probe.tick(tracked_as(stack))), result
+
+
+def assert_users_alone_are_sampled(probe: GuestProbe, stack: Stack) -> None:
+    """Check that a range that is read, read again and written refers to each sampled block thrice.
+
+    Requests that the cache splits, fills and destage are no references.
+    """
+    name, offset_mib, mib = tracked_as(stack), 900, 16
+    options = {"offset": f"{offset_mib}m", "size": f"{mib}m"}
+    before = len(_references(probe, name))
+    for rw in ("read", "read", "write"):
+        fio.run(stack.session, job(stack, rw, "1m", **options), seed=1)
+    chunks = range(offset_mib, offset_mib + mib)
+    blocks = [chunk * 256 + place for chunk in chunks for place in range(256)]
+    sampled = [2 * block for block in blocks if is_sampled(block, 256)]
+    expected = [*sampled, *sampled, *(reference + 1 for reference in sampled)]
+    assert _references(probe, name)[before:] == expected
+
+
+def _references(probe: GuestProbe, name: str) -> list[int]:
+    probe.tick(name)
+    records = of_type(probe.records(), "reuse", vol=name)
+    return [reference for record in records for reference in record["refs"]]
 
 
 def assert_nothing_lost(guest: Session, lost: dict[str, int]) -> None:

@@ -84,6 +84,26 @@ def test_status_matches_the_kernel(guest: Session, stack: BcacheStack, product: 
     assert volume["cache_bytes"] == buckets * bucket_bytes
 
 
+@pytest.mark.full
+def test_status_has_the_miss_ratio_curve_of_a_read_set(
+    guest: Session, stack: BcacheStack, product: Product
+) -> None:
+    for _ in range(5):
+        fio.run(guest, fio.Job(stack.device, "read", "1m", options={"size": "64m"}), seed=1)
+
+    def sampled_reads() -> int:
+        (volume,) = as_json(product, "status", stack.volume)["volumes"]
+        found: int = volume["miss_ratio"]["sampled_reads"]
+        return found
+
+    wait_until(lambda: sampled_reads() >= 5 * 64, 30, "all reads to be in the curve")
+    (volume,) = as_json(product, "status", stack.volume)["volumes"]
+    curve = volume["miss_ratio"]
+    sizes = dict(zip(curve["sizes_bytes"], curve["miss_ratios"], strict=True))
+    assert sizes[volume["cache_bytes"]] == pytest.approx(0.2, abs=0.02)
+    assert "% with this one" in " ".join(product.cli("explain", stack.volume).split())
+
+
 def test_doctor_sees_every_signal_and_what_an_event_costs(
     guest: Session, stack: BcacheStack, product: Product
 ) -> None:

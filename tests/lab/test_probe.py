@@ -10,7 +10,13 @@ import pytest
 
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
-from tests.lab.fio_compare import assert_equal_to_fio, assert_nothing_lost, gained, job
+from tests.lab.fio_compare import (
+    assert_equal_to_fio,
+    assert_nothing_lost,
+    assert_users_alone_are_sampled,
+    gained,
+    job,
+)
 from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
@@ -63,6 +69,12 @@ def test_requests_and_bytes_equal_those_of_fio_exactly(
     two = [mixed, job(stack, "randwrite", "16k", size="64m", offset="512m", io_size="4m")]
     gain, result = gained(probe, stack, *two, seed=21)
     assert_equal_to_fio(gain, result)
+
+
+def test_references_to_sampled_blocks_are_those_of_users(
+    probe: GuestProbe, stack: BcacheStack
+) -> None:
+    assert_users_alone_are_sampled(probe, stack)
 
 
 def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) -> None:

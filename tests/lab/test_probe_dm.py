@@ -11,7 +11,13 @@ import pytest
 from tests.lab import dm_parts, fio
 from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
-from tests.lab.fio_compare import assert_equal_to_fio, assert_nothing_lost, gained, job
+from tests.lab.fio_compare import (
+    assert_equal_to_fio,
+    assert_nothing_lost,
+    assert_users_alone_are_sampled,
+    gained,
+    job,
+)
 from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
@@ -116,6 +122,12 @@ def test_every_kind_of_stack_is_counted_exactly_and_its_destage_too(
         assert gain("destage", "done_bytes") == gain("destage", "queued_bytes") == dirty_bytes
         assert gain("dev", "cache", "read", "bg", "bytes") == dirty_bytes
         assert_nothing_lost(guest, probe.tick(other.name)["lost"])
+
+
+def test_references_to_sampled_blocks_are_those_of_users(
+    probe: GuestProbe, stack: DmCacheStack
+) -> None:
+    assert_users_alone_are_sampled(probe, stack)
 
 
 def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: DmCacheStack) -> None:
