@@ -43,13 +43,15 @@ static __always_inline void request_start(struct bio *bio, bool raw)
 {
 	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
+	struct eb_cpu *cpu;
 	__u32 dir;
 
 	if (!e)
 		return;
-	c = vol_counters(e->backs_slot);
-	if (!c)
+	cpu = this_cpu();
+	if (!cpu)
 		return;
+	c = vol_counters(cpu, e->backs);
 	dir = opf_of(bio, raw) & 1;
 	c->started[dir]++;
 	if (dir == EB_WRITE)
@@ -67,14 +69,16 @@ static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bo
 	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_flow *flow;
 	struct eb_vol_cpu *c;
+	struct eb_cpu *cpu;
 	__u64 now_ns;
 	__u32 path;
 
 	if (!e)
 		return;
-	c = vol_counters(e->backs_slot);
-	if (!c)
+	cpu = this_cpu();
+	if (!cpu)
 		return;
+	c = vol_counters(cpu, e->backs);
 	path = bypass ? EB_READ_BYPASS : hit ? EB_READ_HIT : EB_READ_MISS;
 	flow = &c->path[path];
 	count_path(flow, bytes_of(bio, raw));
@@ -92,43 +96,54 @@ static __always_inline void write_path(struct bio *bio, bool writeback, bool byp
 {
 	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
+	struct eb_cpu *cpu;
+	struct submitter *by;
 	__u32 path;
-	__u64 id;
+	__u64 task;
 
-	if (!e || (opf_of(bio, raw) & OP_MASK) != REQ_OP_WRITE)
+	if (!e || (opf_of(bio, raw) & EB_OP_MASK) != REQ_OP_WRITE)
 		return;
-	c = vol_counters(e->backs_slot);
-	if (!c)
+	cpu = this_cpu();
+	if (!cpu)
 		return;
+	c = vol_counters(cpu, e->backs);
 	path = bypass ? EB_WRITE_BYPASS : writeback ? EB_WRITE_BACK : EB_WRITE_THROUGH;
 	count_path(&c->path[path], bytes_of(bio, raw));
-	id = submitter_get();
-	if (id)
-		join_put(c, id, path);
+	task = this_task();
+	by = submitter_of(task);
+	/* Otherwise another task took its place. */
+	if (by->task == task)
+		join_put(c, by->id, path);
 }
 
 static __always_inline void request_end(struct bio *bio, bool raw)
 {
-	struct eb_dev *e = backing_entry(bio, raw);
 	__u64 now_ns, start_ns = 0;
 	struct eb_vol_cpu *c;
+	struct eb_cpu *cpu;
+	struct eb_dev *e;
 	__u32 path, opf;
 
-	if (!e)
+	/* The verifier demands it for tracepoints of modules (in v6.13). */
+	if (!bio)
 		return;
 	opf = opf_of(bio, raw);
 	path = join_take(id_of(bio, raw), &start_ns);
-	/* Its end was counted by read_path(). */
-	if (BIO_STAMPED && path >= EB_PATHS && (opf & OP_MASK) == REQ_OP_READ)
+	/* Its end was counted by read_path(), or its volume is not tracked. */
+	if (BIO_STAMPED && path >= EB_PATHS && (opf & EB_OP_MASK) == REQ_OP_READ)
 		return;
-	c = vol_counters(e->backs_slot);
-	if (!c)
+	e = backing_entry(bio, raw);
+	if (!e)
 		return;
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	c = vol_counters(cpu, e->backs);
 	now_ns = bpf_ktime_get_ns();
 	if (path < EB_PATHS)
 		count_latency(&c->path[path], BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
 							  : now_ns - start_ns);
-	else if (!(opf & flags.preflush) && !is_discard(opf & OP_MASK))
+	else if (!(opf & flags.preflush) && !is_discard(opf & EB_OP_MASK))
 		c->lost_unmatched++;
 	count_end(c, e, opf & 1, now_ns);
 }
@@ -137,12 +152,14 @@ static __always_inline void count_reason(struct bio *bio, __u32 reason, bool raw
 {
 	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
+	struct eb_cpu *cpu;
 
 	if (!e)
 		return;
-	c = vol_counters(e->backs_slot);
-	if (!c)
+	cpu = this_cpu();
+	if (!cpu)
 		return;
+	c = vol_counters(cpu, e->backs);
 	c->reason_ios[reason]++;
 	c->reason_bytes[reason] += bytes_of(bio, raw);
 }

@@ -12,57 +12,70 @@ static __always_inline bool is_cached_volume(__u32 roles)
 static __always_inline void bio_queue(struct bio *bio, bool atomics)
 {
 	struct eb_dev *e = find_dev(bio_dev(bio));
-	__u64 stamp = 0;
+	struct arrival a = {};
+	struct eb_cpu *cpu;
 	__u32 roles;
 
 	if (!e)
 		return;
 	roles = e->roles;
+	if (roles & EB_HAS_CACHE)
+		device_queue(bio, e, roles);
+	if (!(roles & (EB_IS_VOLUME | EB_IS_JOINED)))
+		return;
 	if (is_cached_volume(roles) && is_warming(bio, false))
 		return;
-	if (roles & (EB_IS_VOLUME | EB_IS_BIO | EB_IS_DM))
-		stamp = arrival_stamp(bio);
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	a.stamp = arrival_stamp(bio);
+	a.opf = bio->bi_opf;
+	a.bytes = bio->bi_iter.bi_size;
 	if (roles & EB_IS_VOLUME)
-		arrive(bio, e, roles, stamp, atomics);
-	if (roles & (EB_HAS_CACHE | EB_IS_BIO | EB_IS_DM))
-		device_queue(bio, e, roles, stamp);
+		arrive(bio, cpu, e, roles, a, atomics);
+	if (roles & EB_IS_JOINED && (a.opf & EB_OP_MASK) <= REQ_OP_WRITE)
+		store_arrival(bio, cpu, e, roles, a);
 }
 
 /* An end at a plain disk that is a volume; its start was counted by arrive(). */
-static __always_inline void disk_complete(struct eb_dev *e, __u32 dir, __u32 amount, __u64 now_ns)
+static __always_inline void disk_complete(struct eb_vol_cpu *c, struct eb_dev *e, __u32 dir,
+					  __u32 amount, __u64 now_ns)
 {
-	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
-
-	if (c)
-		c->done[dir] += amount;
+	c->done[dir] += amount;
 	touch(e->volume, now_ns);
 }
 
 static __always_inline void rq_complete(struct request *rq, __u32 nr_bytes)
 {
 	struct eb_dev *e = find_dev(request_dev(rq));
+	struct eb_cpu *cpu;
 	__u32 op, roles;
 	__u64 now_ns;
 
 	if (!e || !nr_bytes)
 		return;
+	cpu = this_cpu();
+	if (!cpu)
+		return;
 	roles = e->roles;
-	op = rq->cmd_flags & OP_MASK;
+	op = rq->cmd_flags & EB_OP_MASK;
 	if (op > REQ_OP_WRITE) {
 		/* Of the other operations arrive() counted only these, and no driver commands. */
 		if (roles & EB_IS_DISK && is_special_write(op))
-			disk_complete(e, EB_WRITE, nr_bytes, bpf_ktime_get_ns());
+			disk_complete(vol_counters(cpu, e->volume), e, EB_WRITE, nr_bytes,
+				      bpf_ktime_get_ns());
 		return;
 	}
 	now_ns = bpf_ktime_get_ns();
 	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
-		device_complete(rq, e, roles, op, nr_bytes, now_ns);
+		device_complete(rq, cpu, e, roles, op, nr_bytes, now_ns);
 	if (roles & EB_IS_DISK)
-		disk_complete(e, op, nr_bytes, now_ns);
+		disk_complete(vol_counters(cpu, e->volume), e, op, nr_bytes, now_ns);
 }
 
 /* A bio ends at a plain disk without having been a request: it was refused (NOWAIT, errors). */
-static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u32 roles, __u32 op)
+static __always_inline void disk_refused(struct bio *bio, struct eb_cpu *cpu, struct eb_dev *e,
+					 __u32 roles, __u32 op)
 {
 	__u32 bytes = bio->bi_iter.bi_size, dir = op & 1;
 	struct eb_vol_cpu *c;
@@ -70,13 +83,11 @@ static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u3
 	/* On a device below bcache, users' bios end that were never sent there. */
 	if (!(roles & EB_IS_DISK) || roles & EB_HAS_CACHE || is_discard(op))
 		return;
-	disk_complete(e, dir, bytes, bpf_ktime_get_ns());
+	c = vol_counters(cpu, e->volume);
+	disk_complete(c, e, dir, bytes, bpf_ktime_get_ns());
 	if (!bytes || !(bio->bi_opf & flags.nowait))
 		return;
 	/* It will be sent again, and arrive() counts it again. */
-	c = vol_counters(e->volume_slot);
-	if (!c)
-		return;
 	c->arrivals[dir].refused_ios++;
 	c->arrivals[dir].refused_bytes += bytes;
 }
@@ -87,16 +98,17 @@ static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u3
  * counts only if it was seen to be queued, or if it is a copy, which may have begun before
  * tracking.
  */
-static __always_inline void joined_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
+static __always_inline void joined_bio_complete(struct bio *bio, struct eb_cpu *cpu,
+						struct eb_vol_cpu *c, struct eb_dev *e, __u32 roles,
 						__u32 dir, __u64 now_ns)
 {
 	struct join *j = join_find(&joins, device_key(bio));
 	__u32 left = bio->bi_iter.bi_size;
 
 	if (roles & EB_IS_DM && roles & EB_IS_VOLUME)
-		volume_done(e, j, dir, left, now_ns);
+		volume_done(c, e, j, dir, left, now_ns);
 	if (roles & (EB_IS_BACKING | EB_IS_CACHE) && (j || is_copy((__u64)bio->bi_end_io)))
-		device_bio_done(bio, e, roles, dir, j ? j->bytes : left, j ? j->start_ns : 0,
+		device_bio_done(bio, cpu, e, roles, dir, j ? j->bytes : left, j ? j->start_ns : 0,
 				now_ns);
 	if (j)
 		j->id = 0;
@@ -105,24 +117,30 @@ static __always_inline void joined_bio_complete(struct bio *bio, struct eb_dev *
 static __always_inline void bio_complete(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio_dev(bio));
+	struct eb_vol_cpu *c;
+	struct eb_cpu *cpu;
 	__u32 op, roles;
 	__u64 now_ns;
 
-	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_DM | EB_IS_DISK)))
+	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_JOINED | EB_IS_DISK)))
 		return;
 	roles = e->roles;
 	if (is_cached_volume(roles) && is_warming(bio, false))
 		return;
-	op = bio->bi_opf & OP_MASK;
-	if (!(roles & (EB_IS_BIO | EB_IS_DM))) {
-		disk_refused(bio, e, roles, op);
+	cpu = this_cpu();
+	if (!cpu)
+		return;
+	op = bio->bi_opf & EB_OP_MASK;
+	if (!(roles & (EB_IS_BIO | EB_IS_JOINED))) {
+		disk_refused(bio, cpu, e, roles, op);
 		return;
 	}
 	now_ns = bpf_ktime_get_ns();
-	if (is_joined(roles) && op <= REQ_OP_WRITE)
-		joined_bio_complete(bio, e, roles, op, now_ns);
+	c = vol_counters(cpu, e->volume);
+	if (roles & EB_IS_JOINED && op <= REQ_OP_WRITE)
+		joined_bio_complete(bio, cpu, c, e, roles, op, now_ns);
 	if (roles & EB_IS_DISK && !is_part(bio) && (op <= REQ_OP_WRITE || !is_discard(op)))
-		disk_complete(e, op & 1, 1, now_ns);
+		disk_complete(c, e, op & 1, 1, now_ns);
 }
 
 PROGRAM(block_bio_queue, "block_bio_queue", bio_queue(bio, true), struct bio *bio)

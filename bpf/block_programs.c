@@ -18,8 +18,7 @@ static int map_all(struct probe *p, ring_buffer_sample_fn on_push)
 {
 	p->shared = &p->block->data_shared->shared;
 	p->streams = p->block->bss->streams;
-	p->vol_cpu = map_whole(p->block->maps.vol_cpu);
-	p->dev_cpu = map_whole(p->block->maps.dev_cpu);
+	p->cpu = map_whole(p->block->maps.counters);
 	return init_memory(p, bpf_map__fd(p->block->maps.edges), on_push);
 }
 
@@ -34,8 +33,7 @@ int load_block(struct probe *p, ring_buffer_sample_fn on_push)
 	p->block->rodata->flags = p->features.flags;
 	choose_programs(p->block->obj, &p->features);
 	bpf_program__set_autoattach(p->block->progs.block_bio_complete, false);
-	bpf_map__set_max_entries(p->block->maps.vol_cpu, EB_VOLUMES * p->ncpu);
-	bpf_map__set_max_entries(p->block->maps.dev_cpu, EB_DEVICES * p->ncpu);
+	bpf_map__set_max_entries(p->block->maps.counters, p->ncpu);
 	err = block_bpf__load(p->block);
 	if (!err)
 		err = block_bpf__attach(p->block);

@@ -96,6 +96,8 @@ struct bio {
 	struct bvec_iter bi_iter;
 	void *bi_end_io;
 	void *bi_private;
+	__u16 bi_max_vecs;
+	void *bi_pool;
 } __core;
 
 struct request {
@@ -213,9 +215,6 @@ enum req_opf {
 	REQ_OP_ZONE_APPEND___opf = 7,
 	REQ_OP_WRITE_ZEROES___opf = 9,
 };
-
-/* REQ_OP_MASK is a macro, so it is not in BTF; 8 bits since v4.10. */
-#define OP_MASK 0xff
 
 static __always_inline bool is_discard(__u32 op)
 {

@@ -12,7 +12,7 @@ static void add(__u64 *sum, const __u64 *one, size_t bytes)
 
 static const struct eb_vol_cpu *on_cpu(const struct probe *p, const struct volume *v, uint32_t cpu)
 {
-	return &p->vol_cpu[volume_index(p, v) * p->ncpu + cpu];
+	return &p->cpu[cpu].volume[volume_index(p, v)];
 }
 
 void sum_volume(const struct probe *p, const struct volume *v, struct eb_vol_cpu *sum)
@@ -27,7 +27,7 @@ void sum_device(const struct probe *p, int device, struct eb_dev_cpu *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
-		add((__u64 *)sum, (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu], sizeof(*sum));
+		add((__u64 *)sum, (const __u64 *)&p->cpu[cpu].device[device], sizeof(*sum));
 }
 
 uint64_t volume_moves(const struct probe *p, const struct volume *v)
@@ -64,7 +64,7 @@ static int64_t on_all_cpus(const struct probe *p, int device, size_t offset)
 	int64_t sum = 0;
 
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++) {
-		const char *d = (const char *)&p->dev_cpu[device * p->ncpu + cpu];
+		const char *d = (const char *)&p->cpu[cpu].device[device];
 
 		sum += __atomic_load_n((const __u64 *)(d + offset), __ATOMIC_ACQUIRE);
 	}

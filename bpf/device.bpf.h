@@ -43,6 +43,16 @@ static __always_inline bool may_copy(__u32 roles, __u32 dir)
 }
 
 /*
+ * A bio within another struct that has no pages of its own. bcache writes users' data with one
+ * (struct search) unless it splits it; its fills come from a pool, and moves of garbage collection
+ * have pages.
+ */
+static __always_inline bool is_embedded_clone(struct bio *bio)
+{
+	return !bio->bi_pool && !bio->bi_max_vecs;
+}
+
+/*
  * bcache writes users' data and fills (copies of missed reads, moves of garbage collection)
  * through one function; its struct data_insert_op, in bi_private, tells them apart.
  */
@@ -50,7 +60,7 @@ static __always_inline bool is_fill(struct bio *bio)
 {
 	__u64 word = 0;
 
-	if (shared.fill_mask)
+	if (shared.fill_mask && !is_embedded_clone(bio))
 		bpf_probe_read_kernel(&word, sizeof(word), bio->bi_private + shared.fill_offset);
 	return word & shared.fill_mask;
 }
@@ -70,7 +80,11 @@ static __always_inline __u32 class_of(struct bio *bio, __u64 end_io, __u32 roles
 
 static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, __u32 class)
 {
-	return &c->flow[bounded(dir * EB_CLASSES + class, EB_DIRS * EB_CLASSES)];
+	__u32 i = dir * EB_CLASSES + class;
+
+	/* So that the verifier sees the bound. */
+	OPAQUE(i);
+	return &c->flow[i & (EB_DIRS * EB_CLASSES - 1)];
 }
 
 /* bcc/compat.bpf.h has another: there bcache.bpf.c uses the same table for the same bios. */
@@ -82,62 +96,62 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
  * A device without requests may split a bio (md and dm do, and stamp the rest again) and pass parts
  * or all of it to other devices. So its size and its start are kept, and parts do not count.
  */
-static __always_inline void store_arrival(struct bio *bio, struct eb_dev *e, __u32 roles,
-					  __u64 stamp)
+static __always_inline void store_arrival(struct bio *bio, struct eb_cpu *cpu, struct eb_dev *e,
+					  __u32 roles, struct arrival new)
 {
-	struct eb_vol_cpu *c = vol_counters(roles & EB_IS_VOLUME ? e->volume_slot : e->backs_slot);
-	__u32 bytes = bio->bi_iter.bi_size;
+	__u64 id = device_key(bio), lost = 0;
+	struct submitter *s;
 	struct join *j;
-	__u64 id;
 
 	/* dm passes a request without data on in another way. */
-	if (!c || (roles & EB_IS_DM && !bytes))
+	if (roles & EB_IS_DM && !new.bytes)
 		return;
-	id = device_key(bio);
-	j = join_of(c, id);
+	j = join_place(&joins, id, &lost);
 	j->id = id;
-	j->start_ns = stamp;
-	j->bytes = bytes;
+	j->start_ns = new.stamp;
+	j->bytes = new.bytes;
+	if (UNLIKELY(lost))
+		vol_counters(cpu, roles & EB_IS_VOLUME ? e->volume : e->backs)->lost_table++;
+	if (!(roles & EB_IS_VOLUME))
+		return;
+	/* For dm.bpf.c. */
+	s = submitter_put(id);
+	s->sector = bio->bi_iter.bi_sector;
+	s->bytes = new.bytes;
 }
 
-/* A device whose bios are followed from their arrival to their end. */
-static __always_inline bool is_joined(__u32 roles)
-{
-	return roles & EB_IS_DM || (roles & EB_IS_BIO && roles & (EB_IS_BACKING | EB_IS_CACHE));
-}
-
-static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles,
-					 __u64 stamp)
+/* A bio is sent to a device of a cache: destage counts. */
+static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles)
 {
 	struct eb_dev_cpu *c;
+	struct eb_cpu *cpu;
 
-	if (is_joined(roles) && (bio->bi_opf & OP_MASK) <= REQ_OP_WRITE)
-		store_arrival(bio, e, roles, stamp);
 	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(roles, bio->bi_opf & 1))
 		return;
-	c = dev_counters(e->device_slot);
-	if (!c)
+	cpu = this_cpu();
+	if (!cpu)
 		return;
+	c = dev_counters(cpu, e->device);
 	c->queued_ios++;
 	c->queued_bytes += bio->bi_iter.bi_size;
 }
 
 /* Pushes an edge if no destage is in flight any more. */
-static __always_inline void destage_drained(struct eb_dev *e, __u64 now_ns)
+static __always_inline void destage_drained(struct eb_cpu *cpu, struct eb_dev *e, __u64 now_ns)
 {
-	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
 	__s64 n = volume_of(e->backs)->destage_unseen;
 
-	for (__u32 cpu = 0; cpu < ncpu && cpu < EB_CPUS_MAX; cpu++) {
-		__u32 key = e->device_slot + cpu;
-		struct eb_dev_cpu *d = bpf_map_lookup_elem(&dev_cpu, &key);
+	for (__u32 i = 0; i < ncpu && i < EB_CPUS_MAX; i++) {
+		struct eb_cpu *other = counters_of(i);
+		struct eb_dev_cpu *d;
 
-		if (!d)
+		if (!other)
 			return;
+		d = dev_counters(other, e->device);
 		n += d->queued_ios - d->copied[EB_DESTAGE].ios;
 	}
-	if (!n && c)
-		push_edge(c, e->backs, EB_EDGE_DRAINED, now_ns, 0);
+	if (!n)
+		push_edge(vol_counters(cpu, e->backs), e->backs, EB_EDGE_DRAINED, now_ns, 0);
 }
 
 /*
@@ -181,18 +195,21 @@ static __always_inline bool drain_is_awaited(struct eb_dev *e, __u32 roles, __u3
 	return dir == EB_WRITE && (roles & EB_IS_BACKING) && volume_of(e->backs)->paced;
 }
 
-static __always_inline void device_complete(struct request *rq, struct eb_dev *e, __u32 roles,
-					    __u32 dir, __u32 nr_bytes, __u64 now_ns)
+static __always_inline void device_complete(struct request *rq, struct eb_cpu *cpu,
+					    struct eb_dev *e, __u32 roles, __u32 dir,
+					    __u32 nr_bytes, __u64 now_ns)
 {
-	struct eb_dev_cpu *c = dev_counters(e->device_slot);
+	struct eb_dev_cpu *c = dev_counters(cpu, e->device);
 	struct bio *bio = rq->bio;
 	struct eb_flow *flow;
 	__u64 start_ns, end;
+	__u32 class;
 
-	if (!c || !bio)
+	if (!bio)
 		return;
 	end = roles & EB_HAS_CACHE ? sender_end_io(bio) : 0;
-	flow = flow_of(c, dir, class_of(bio, end, roles));
+	class = class_of(bio, end, roles);
+	flow = flow_of(c, dir, class);
 	flow->bytes += nr_bytes;
 	/* The last part of a request that completes in parts. */
 	if (rq->__data_len <= nr_bytes) {
@@ -202,35 +219,34 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 		if (start_ns)
 			count_latency(flow, now_ns - start_ns);
 	}
-	if (!may_copy(roles, dir) || (!is_copy(end) && bio == rq->biotail))
+	if (!may_copy(roles, dir) || ((class == EB_FG || !is_copy(end)) && bio == rq->biotail))
 		return;
 	copy_done(c, bio, copy_kind(roles, dir), nr_bytes);
 	if (drain_is_awaited(e, roles, dir))
-		destage_drained(e, now_ns);
+		destage_drained(cpu, e, now_ns);
 }
 
 /* The end of a bio at a device without requests; stamp 0: its arrival is not known. */
-static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, __u32 roles,
-					    __u32 dir, __u32 bytes, __u64 stamp, __u64 now_ns)
+static __always_inline void device_bio_done(struct bio *bio, struct eb_cpu *cpu, struct eb_dev *e,
+					    __u32 roles, __u32 dir, __u32 bytes, __u64 stamp,
+					    __u64 now_ns)
 {
-	struct eb_dev_cpu *c = dev_counters(e->device_slot);
-	__u64 end = roles & EB_HAS_CACHE ? (__u64)bio->bi_end_io : 0;
-	struct eb_flow *flow;
-
-	if (!c)
-		return;
+	struct eb_dev_cpu *c = dev_counters(cpu, e->device);
 	/* dm-cache chains the second bio of a write-through to the first. */
-	flow = flow_of(c, dir, class_of(bio, end ? sender_end_io(bio) : 0, roles));
+	__u64 end = roles & EB_HAS_CACHE ? sender_end_io(bio) : 0;
+	__u32 class = class_of(bio, end, roles);
+	struct eb_flow *flow = flow_of(c, dir, class);
+
 	flow->ios++;
 	flow->bytes += bytes;
 	if (stamp)
 		count_latency(flow, stamp_age_ns(stamp, now_ns));
-	if (!may_copy(roles, dir) || !is_copy(end))
+	if (class == EB_FG || !may_copy(roles, dir) || !is_copy((__u64)bio->bi_end_io))
 		return;
 	c->copied[copy_kind(roles, dir)].ios++;
 	c->copied[copy_kind(roles, dir)].bytes += bytes;
 	if (drain_is_awaited(e, roles, dir))
-		destage_drained(e, now_ns);
+		destage_drained(cpu, e, now_ns);
 }
 
 #endif

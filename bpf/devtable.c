@@ -50,9 +50,7 @@ int dev_set(struct eb_shared *shared, struct eb_dev entry)
 	e->volume = entry.volume;
 	e->backs = entry.backs;
 	e->mode = entry.mode;
-	e->volume_slot = entry.volume_slot;
-	e->backs_slot = entry.backs_slot;
-	e->device_slot = entry.device_slot;
+	e->device = entry.device;
 	publish(e, entry.roles);
 	return 0;
 }

@@ -20,26 +20,44 @@ static __always_inline __u64 original_bio(struct bio *clone)
 	return bio;
 }
 
-static __always_inline void bio_remap(struct bio *bio, __u32 volume)
+/*
+ * The request that a clone belongs to. A whole request that is sent in the task that has just
+ * submitted it is known by its place; parts, and what a worker sends, take the longer way.
+ */
+static __always_inline __u64 request_of(struct bio *clone, __u64 sector, __u32 bytes)
+{
+	__u64 task = this_task();
+	struct submitter *s = submitter_of(task);
+
+	if (s->task != task || s->sector != sector || s->bytes != bytes)
+		return original_bio(clone);
+	s->task = 0;
+	return s->id;
+}
+
+static __always_inline void bio_remap(struct bio *bio, __u32 volume, __u64 sector)
 {
 	struct eb_dev *e = find_dev(volume), *to;
 	struct join *j;
+	__u32 bytes;
 	__u64 id;
 
 	if (!e || !(e->roles & EB_IS_DM) || !(e->roles & EB_IS_VOLUME))
 		return;
-	if ((bio->bi_opf & OP_MASK) > REQ_OP_WRITE || !bio->bi_iter.bi_size)
+	bytes = bio->bi_iter.bi_size;
+	if ((bio->bi_opf & EB_OP_MASK) > REQ_OP_WRITE || !bytes)
 		return;
 	to = find_dev(bio_dev(bio));
 	if (!to || !(to->roles & (EB_IS_BACKING | EB_IS_CACHE)))
 		return;
-	id = original_bio(bio);
+	id = request_of(bio, sector, bytes);
 	j = id ? join_find(&joins, id) : NULL;
 	/* Workers send parts that had to wait, at the same time as others are sent. */
 	if (j)
 		__sync_fetch_and_or(&j->id, to->roles & EB_IS_BACKING ? TO_BACKING : TO_CACHE);
 }
 
-PROGRAM(dm_bio_remap, "block_bio_remap", bio_remap(bio, volume), struct bio *bio, __u32 volume)
+PROGRAM(dm_bio_remap, "block_bio_remap", bio_remap(bio, volume, sector), struct bio *bio,
+	__u32 volume, __u64 sector)
 
 char LICENSE[] SEC("license") = "GPL";

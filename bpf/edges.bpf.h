@@ -22,16 +22,17 @@ static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 
 }
 
 /* Requests in flight, over all CPUs. Called only at a possible gap. */
-static __always_inline __u64 in_flight(struct eb_vol *v, __u32 slot)
+static __always_inline __u64 in_flight(struct eb_vol *v, __u32 volume)
 {
 	__s64 n = v->unseen[EB_READ] + v->unseen[EB_WRITE];
 
-	for (__u32 cpu = 0; cpu < ncpu && cpu < EB_CPUS_MAX; cpu++) {
-		__u32 key = slot + cpu;
-		struct eb_vol_cpu *c = bpf_map_lookup_elem(&vol_cpu, &key);
+	for (__u32 i = 0; i < ncpu && i < EB_CPUS_MAX; i++) {
+		struct eb_cpu *cpu = counters_of(i);
+		struct eb_vol_cpu *c;
 
-		if (!c)
+		if (!cpu)
 			break;
+		c = vol_counters(cpu, volume);
 		n += c->started[EB_READ] - c->done[EB_READ];
 		n += c->started[EB_WRITE] - c->done[EB_WRITE];
 	}
@@ -78,7 +79,7 @@ static __always_inline void leave_idle(struct eb_dev *e, struct eb_vol *v, struc
 	__u64 now_ns = stamp_full_ns(stamp, shared.clock_ns);
 
 	if (take_gap(v, last_ns, now_ns, atomics) && idle_gap_ns(last_ns, now_ns, 0))
-		gap_ns = idle_gap_ns(last_ns, now_ns, in_flight(v, e->volume_slot));
+		gap_ns = idle_gap_ns(last_ns, now_ns, in_flight(v, e->volume));
 	if (gap_ns)
 		count_gap(c, gap_ns);
 	if (v->armed && take_armed(v, atomics))

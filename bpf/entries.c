@@ -33,7 +33,6 @@ static void add_volume(const struct probe *p, struct eb_dev *e, const struct vol
 {
 	e->roles |= volume_roles(p, v);
 	e->volume = volume_index(p, v);
-	e->volume_slot = volume_index(p, v) * p->ncpu;
 	e->mode = v->mode;
 }
 
@@ -44,11 +43,9 @@ static void add_device(const struct probe *p, struct eb_dev *e, const struct vol
 	bool first = !(e->roles & (EB_IS_BACKING | EB_IS_CACHE));
 	bool backs = role == EB_IS_BACKING && (!(e->roles & EB_IS_BACKING) || v->kind != KIND_DISK);
 
-	if (first || backs) {
+	if (first || backs)
 		e->backs = volume_index(p, v);
-		e->backs_slot = volume_index(p, v) * p->ncpu;
-	}
-	e->device_slot = device * p->ncpu;
+	e->device = device;
 	e->roles |= role;
 	if (v->kind != KIND_DISK)
 		e->roles |= EB_HAS_CACHE;
@@ -69,6 +66,8 @@ static struct eb_dev entry_of(const struct probe *p, uint32_t dev)
 			if (p->device[v->cache[i]].dev == dev)
 				add_device(p, &e, v, v->cache[i], EB_IS_CACHE);
 	}
+	if (e.roles & EB_IS_DM || (e.roles & EB_IS_BIO && e.roles & (EB_IS_BACKING | EB_IS_CACHE)))
+		e.roles |= EB_IS_JOINED;
 	return e;
 }
 

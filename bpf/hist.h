@@ -24,6 +24,9 @@
  */
 #define OPAQUE(value) asm volatile("" : "+r"(value))
 
+/* Keeps what is rare, with the registers that it needs, out of the way of what is not. */
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
 /* Powers of two: enough for 2^31 units. */
 #define HIST_LOG2_BUCKETS 32
 

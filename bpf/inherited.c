@@ -10,7 +10,7 @@
 #include "memory.h"
 #include "objects.h"
 
-enum { VOL_CPU, DEV_CPU, SHARED, STREAMS, EDGES, MAPS };
+enum { COUNTERS, SHARED, STREAMS, EDGES, MAPS };
 
 struct map_shape {
 	const char *name;
@@ -20,10 +20,8 @@ struct map_shape {
 static struct map_shape shape_of(const struct probe *p, int map)
 {
 	const struct map_shape shapes[MAPS] = {
-		[VOL_CPU] = { "vol_cpu", BPF_MAP_TYPE_ARRAY, sizeof(__u32),
-			      sizeof(struct eb_vol_cpu), EB_VOLUMES * p->ncpu, BPF_F_MMAPABLE },
-		[DEV_CPU] = { "dev_cpu", BPF_MAP_TYPE_ARRAY, sizeof(__u32),
-			      sizeof(struct eb_dev_cpu), EB_DEVICES * p->ncpu, BPF_F_MMAPABLE },
+		[COUNTERS] = { "counters", BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct eb_cpu),
+			       p->ncpu, BPF_F_MMAPABLE },
 		[SHARED] = { "shared", BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct eb_shared),
 			     1, BPF_F_MMAPABLE },
 		[STREAMS] = { "streams", BPF_MAP_TYPE_ARRAY, sizeof(__u32),
@@ -103,8 +101,7 @@ bool inherit_maps(struct probe *p, const char *list, ring_buffer_sample_fn on_pu
 		if (map != EDGES)
 			memory[map] = map_memory(fd[map], (size_t)s.value_bytes * s.entries);
 	}
-	p->vol_cpu = memory[VOL_CPU];
-	p->dev_cpu = memory[DEV_CPU];
+	p->cpu = memory[COUNTERS];
 	p->shared = memory[SHARED];
 	p->streams = memory[STREAMS];
 	if (!init_memory(p, fd[EDGES], on_push))

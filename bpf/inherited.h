@@ -13,7 +13,7 @@
 /* Prints name, type, key size, value size, entries and flags of each map, one in a line. */
 void print_maps(const struct probe *p);
 
-/* Takes maps as in "vol_cpu=5,edges=7", checks and maps them. Returns false after a message. */
+/* Takes maps as in "counters=5,edges=7", checks and maps them. Returns false after a message. */
 bool inherit_maps(struct probe *p, const char *list, ring_buffer_sample_fn on_push);
 
 /* Takes programs by the tracepoint, as in "block_bio_queue=9,bcache_read=12". */

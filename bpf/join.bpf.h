@@ -50,36 +50,29 @@ static __always_inline __u32 join_take(__u64 id, __u64 *start_ns)
 	return found & JOIN_PATH_MASK;
 }
 
-/*
- * bcache_write shows a clone of the bio, but in the task that has just passed
- * bcache_request_start. The table is by task, not by CPU, since the task may sleep in between.
- */
-#define SUBMITTERS 1024
-struct submitter {
-	__u64 task;
-	__u64 bio;
-};
-
 #ifndef EBBGATE_BCC
-static struct submitter submitters[SUBMITTERS];
+/* As for joins. */
+struct submitter submitters[SUBMITTERS];
 #endif
 
-static __always_inline void submitter_put(__u64 bio)
+static __always_inline __u64 this_task(void)
 {
-	__u64 task = (__u32)bpf_get_current_pid_tgid();
-	struct submitter *s = &submitters[task & (SUBMITTERS - 1)];
-
-	s->task = task;
-	s->bio = bio;
+	return (__u32)bpf_get_current_pid_tgid();
 }
 
-/* The bio that this task is submitting; 0 if another task took its place. */
-static __always_inline __u64 submitter_get(void)
+static __always_inline struct submitter *submitter_of(__u64 task)
 {
-	__u64 task = (__u32)bpf_get_current_pid_tgid();
-	struct submitter *s = &submitters[task & (SUBMITTERS - 1)];
+	return &submitters[task & (SUBMITTERS - 1)];
+}
 
-	return s->task == task ? s->bio : 0;
+static __always_inline struct submitter *submitter_put(__u64 id)
+{
+	__u64 task = this_task();
+	struct submitter *s = submitter_of(task);
+
+	s->task = task;
+	s->id = id;
+	return s;
 }
 
 #endif

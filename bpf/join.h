@@ -34,6 +34,18 @@ struct join_table {
 	struct join_set set[1 << JOIN_BITS];
 };
 
+/*
+ * What each task submitted last. bcache_write and block_bio_remap show a clone of a bio, most often
+ * in the task that has just submitted it. By task, not by CPU, since the task may sleep in between.
+ */
+#define SUBMITTERS 1024
+struct submitter {
+	unsigned long long task;
+	unsigned long long id;
+	unsigned long long sector; /* for dm */
+	unsigned long long bytes;
+};
+
 static __always_inline struct join_set *join_set_of(struct join_table *table, unsigned long long id)
 {
 	return &table->set[(id * 0x9E3779B97F4A7C15ULL) >> (64 - JOIN_BITS)];

@@ -56,7 +56,7 @@ static struct eb_flags find_flags(const struct btf *btf)
 		.nowait = flag_mask(btf, "__REQ_NOWAIT"),
 	};
 
-	f.rare = f.meta | f.ahead | f.preflush;
+	f.rare = f.meta | f.ahead | f.preflush | (EB_OP_MASK & ~1U);
 	return f;
 }
 

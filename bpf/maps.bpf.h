@@ -13,24 +13,16 @@ const volatile __u32 ncpu = 1;
 const volatile struct eb_flags flags = {};
 
 /*
- * Counters, mapped into the loader's memory so that it reads them without a system call. Before
- * load it sets their sizes: EB_VOLUMES x ncpu and EB_DEVICES x ncpu.
+ * Counters by CPU, mapped into the loader's memory so that it reads them without a system call.
+ * Before load it sets the number of entries: ncpu.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct eb_vol_cpu);
-} vol_cpu SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct eb_dev_cpu);
-} dev_cpu SEC(".maps");
+	__type(value, struct eb_cpu);
+} counters SEC(".maps");
 
 struct eb_shared shared SEC(".data.shared");
 #endif
@@ -57,18 +49,31 @@ static __always_inline struct eb_vol *volume_of(__u32 volume)
 	return &shared.vol[volume & (EB_VOLUMES - 1)];
 }
 
-static __always_inline struct eb_vol_cpu *vol_counters(__u32 slot)
+static __always_inline struct eb_cpu *counters_of(__u32 cpu)
 {
-	__u32 key = slot + bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&vol_cpu, &key);
+	return bpf_map_lookup_elem(&counters, &cpu);
 }
 
-static __always_inline struct eb_dev_cpu *dev_counters(__u32 slot)
+/* The counters of this CPU; never NULL, which only the verifier does not know. */
+static __always_inline struct eb_cpu *this_cpu(void)
 {
-	__u32 key = slot + bpf_get_smp_processor_id();
+	return counters_of(bpf_get_smp_processor_id());
+}
 
-	return bpf_map_lookup_elem(&dev_cpu, &key);
+static __always_inline struct eb_vol_cpu *vol_counters(struct eb_cpu *cpu, __u32 volume)
+{
+	struct eb_vol_cpu *c = &cpu->volume[volume & (EB_VOLUMES - 1)];
+
+	OPAQUE(c);
+	return c;
+}
+
+static __always_inline struct eb_dev_cpu *dev_counters(struct eb_cpu *cpu, __u32 device)
+{
+	struct eb_dev_cpu *c = &cpu->device[device & (EB_DEVICES - 1)];
+
+	OPAQUE(c);
+	return c;
 }
 
 #ifndef EBBGATE_BCC
@@ -133,6 +138,13 @@ static __always_inline bool is_warming(struct bio *bio, bool raw)
 	return ioprio_of(bio, raw) == EB_WARM_IOPRIO;
 }
 
+/* What is read of a bio once: the kernel checks the address at each access. */
+struct arrival {
+	__u64 stamp;
+	__u32 opf;
+	__u32 bytes;
+};
+
 /* Bounds a bucket for the verifier; the compiler may prove the bound and drop the check. */
 static __always_inline __u64 bounded(__u64 bucket, __u32 buckets)
 {
@@ -156,7 +168,7 @@ static __always_inline void touch(__u32 volume, __u64 now_ns)
 {
 	struct eb_vol *v = volume_of(volume);
 
-	if (idle_stale(v->last_ns, now_ns))
+	if (UNLIKELY(idle_stale(v->last_ns, now_ns)))
 		v->last_ns = now_ns;
 }
 

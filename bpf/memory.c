@@ -14,7 +14,7 @@ void *map_memory(int fd, size_t bytes)
 
 int init_memory(struct probe *p, int edges_fd, ring_buffer_sample_fn on_push)
 {
-	if (!p->shared || !p->vol_cpu || !p->dev_cpu || !p->streams)
+	if (!p->shared || !p->cpu || !p->streams)
 		return -errno;
 	for (int i = 0; i < EB_ENDIOS; i++)
 		p->shared->endio[i] = EB_NO_ENDIO;

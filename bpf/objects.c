@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The maps of maps.bpf.h and edges.bpf.h; an object may do without some of them. */
-static const char *const shared_maps[] = { "vol_cpu", "dev_cpu", "edges", ".data.shared" };
+static const char *const shared_maps[] = { "counters", "edges", ".data.shared" };
 
 int share_maps(const struct bpf_object *object, const struct bpf_object *owner)
 {

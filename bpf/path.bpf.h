@@ -23,16 +23,12 @@ static __always_inline __u32 path_of(__u32 dir, __u32 mode, __u32 sent_to)
 					      : EB_WRITE_BACK;
 }
 
-static __always_inline void volume_done(struct eb_dev *e, struct join *j, __u32 dir, __u32 left,
-					__u64 now_ns)
+static __always_inline void volume_done(struct eb_vol_cpu *c, struct eb_dev *e, struct join *j,
+					__u32 dir, __u32 left, __u64 now_ns)
 {
-	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
+	__u32 sent_to = j ? j->id & JOIN_PATH_MASK : 0;
 	struct eb_flow *flow;
-	__u32 sent_to;
 
-	if (!c)
-		return;
-	sent_to = j ? j->id & JOIN_PATH_MASK : 0;
 	if (!j || !sent_to) {
 		c->lost_unmatched += !!left;
 		return;

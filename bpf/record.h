@@ -32,13 +32,14 @@
 #define EB_DIRS 2
 
 /* Roles of a device (eb_dev.roles). */
-#define EB_IS_VOLUME 1	/* users' requests arrive here */
-#define EB_IS_BACKING 2 /* the slow device of volume eb_dev.backs */
-#define EB_IS_CACHE 4	/* a fast device */
-#define EB_IS_DISK 8	/* a plain disk or dm volume: ends are counted at the block layer */
-#define EB_HAS_CACHE 32 /* a device of a cache: has classes and destage */
-#define EB_IS_BIO 16	/* a device without requests (dm, md): bios complete */
-#define EB_IS_DM 64	/* a dm volume, or a device without requests below one: see dm.bpf.c */
+#define EB_IS_VOLUME 1	 /* users' requests arrive here */
+#define EB_IS_BACKING 2	 /* the slow device of volume eb_dev.backs */
+#define EB_IS_CACHE 4	 /* a fast device */
+#define EB_IS_DISK 8	 /* a plain disk or dm volume: ends are counted at the block layer */
+#define EB_HAS_CACHE 32	 /* a device of a cache: has classes and destage */
+#define EB_IS_BIO 16	 /* a device without requests (dm, md): bios complete */
+#define EB_IS_DM 64	 /* a dm volume, or a device without requests below one: see dm.bpf.c */
+#define EB_IS_JOINED 128 /* its bios are followed from their arrival to their end */
 
 #define EB_FG 0 /* of users */
 #define EB_BG 1 /* of the cache: destage, fills, journal, metadata, garbage collection */
@@ -83,11 +84,8 @@ struct eb_dev {
 	__u8 volume; /* index of the volume that it is */
 	__u8 backs;  /* index of the volume that it backs */
 	__u8 mode;   /* of a dm volume: enum eb_mode */
-	/* First slots in the per-CPU arrays, multiplied by ncpu already. */
-	__u16 volume_slot;
-	__u16 backs_slot;
-	__u16 device_slot;
-	__u16 pad2;
+	__u8 device; /* index of the cache or backing device that it is */
+	__u8 pad[7];
 };
 _Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 
@@ -117,13 +115,16 @@ struct eb_shared {
  */
 #define EB_WARM_IOPRIO 0x6005
 
+/* REQ_OP_MASK is a macro, so it is not in BTF; 8 bits since v4.10. */
+#define EB_OP_MASK 0xff
+
 /* Masks of bio flags, from BTF because their numbers differ between kernels. */
 struct eb_flags {
 	__u32 sync;
 	__u32 meta;
 	__u32 ahead;
 	__u32 preflush;
-	__u32 rare; /* meta, ahead and preflush together */
+	__u32 rare; /* meta, ahead, preflush, and the bits of operations but read and write */
 	__u32 nowait;
 };
 
@@ -145,7 +146,7 @@ struct eb_arrivals {
 	__u64 refused_bytes;
 };
 
-/* Counters of one volume on one CPU; aligned, so that no two CPUs write one cache line. */
+/* Counters of one volume on one CPU. */
 struct eb_vol_cpu {
 	__u64 started[EB_DIRS]; /* requests; bytes on a disk that has requests */
 	__u64 done[EB_DIRS];
@@ -187,6 +188,13 @@ struct eb_dev_cpu {
 	struct eb_flow flow[EB_DIRS * EB_CLASSES]; /* direction * EB_CLASSES + class */
 	__u64 lost_chain;
 } __attribute__((aligned(64)));
+
+/* All counters of one CPU, which a program finds once; aligned, so that no two CPUs write one line.
+ */
+struct eb_cpu {
+	struct eb_vol_cpu volume[EB_VOLUMES];
+	struct eb_dev_cpu device[EB_DEVICES];
+};
 
 #define EB_EDGE_BUSY 0	  /* the first arrival after an idle edge */
 #define EB_EDGE_DRAINED 1 /* no destage of a paced volume is in flight any more */

@@ -125,7 +125,7 @@ void write_reuse(struct probe *p, struct volume *v, uint64_t now)
 	size_t n = 0;
 
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++) {
-		struct eb_vol_cpu *c = &p->vol_cpu[volume_index(p, v) * p->ncpu + cpu];
+		struct eb_vol_cpu *c = &p->cpu[cpu].volume[volume_index(p, v)];
 
 		n += reuse_take(&c->reuse, refs + n, REUSE_REFS_MAX - n, &v->lost_reuse);
 	}

@@ -109,8 +109,7 @@ struct probe {
 	/* Memory of the programs' maps. */
 	uint32_t ncpu;
 	struct eb_shared *shared;
-	struct eb_vol_cpu *vol_cpu;
-	struct eb_dev_cpu *dev_cpu;
+	struct eb_cpu *cpu;			 /* by processor */
 	struct stream_table (*streams)[EB_DIRS]; /* by volume */
 	/* endio.c: what was read of /proc/kallsyms, for which modules it is complete, and which
 	 * load of each module it belongs to.

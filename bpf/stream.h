@@ -69,17 +69,17 @@ static __always_inline int stream_live(const struct stream *s, unsigned int tick
 static __always_inline unsigned int stream_take(struct stream_set *set, unsigned long long sector,
 						unsigned int tick)
 {
-	struct stream *s = set->way;
+	struct stream *way = set->way;
 
-	OPAQUE(s);
+	OPAQUE(way);
 	UNROLL
-	for (int i = 0; i < STREAM_WAYS; i++, s++) {
+	for (int i = 0; i < STREAM_WAYS; i++) {
 		unsigned int run;
 
-		if (s->next_sector != sector)
+		if (way[i].next_sector != sector)
 			continue;
-		run = stream_live(s, tick) ? s->run : 0;
-		s->run = 0;
+		run = stream_live(&way[i], tick) ? way[i].run : 0;
+		way[i].run = 0;
 		return run;
 	}
 	return 0;
@@ -94,7 +94,7 @@ static __always_inline int stream_put(struct stream_set *set, struct stream new)
 	OPAQUE(way);
 	/* Repeated writes to one place must not fill the set with copies of it. */
 	if (way[0].next_sector != new.next_sector) {
-		if (way[3].run >= STREAM_LOSS_SECTORS)
+		if (UNLIKELY(way[3].run >= STREAM_LOSS_SECTORS))
 			lost = stream_live(&way[3], new.seen_tick);
 		way[3] = way[2];
 		way[2] = way[1];
@@ -118,7 +118,7 @@ static __always_inline unsigned int stream_advance(struct stream_table *table,
 	OPAQUE(table);
 	run = stream_take(stream_set_of(table, sector), sector, tick) + sectors;
 	next.run = run < STREAM_RUN_MAX ? run : STREAM_RUN_MAX;
-	if (stream_put(stream_set_of(table, next.next_sector), next))
+	if (UNLIKELY(stream_put(stream_set_of(table, next.next_sector), next)))
 		(*lost)++;
 	return next.run;
 }

@@ -38,7 +38,8 @@ static int device_get(struct probe *p, uint32_t dev)
 	}
 	if (free < 0)
 		return -1;
-	memset(&p->dev_cpu[free * p->ncpu], 0, p->ncpu * sizeof(p->dev_cpu[0]));
+	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
+		memset(&p->cpu[cpu].device[free], 0, sizeof(p->cpu[cpu].device[free]));
 	p->device[free] = (struct device){
 		.dev = dev,
 		.users = 1,
@@ -52,6 +53,14 @@ static void device_put(struct probe *p, int i)
 {
 	if (!--p->device[i].users)
 		p->device[i].dev = 0;
+}
+
+static void clear_counters(struct probe *p, const struct volume *v)
+{
+	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
+		memset(&p->cpu[cpu].volume[volume_index(p, v)], 0, sizeof(struct eb_vol_cpu));
+	clear_streams(p, volume_index(p, v));
+	memset(volume_shared(p, v), 0, sizeof(struct eb_vol));
 }
 
 static struct volume *new_volume(struct probe *p, const struct command *cmd)
@@ -72,9 +81,7 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->wait_ns = WAIT_NS_DEFAULT;
 	v->check_ns = now + v->wait_ns;
 	strcpy(v->name, cmd->name);
-	memset(&p->vol_cpu[volume_index(p, v) * p->ncpu], 0, p->ncpu * sizeof(p->vol_cpu[0]));
-	clear_streams(p, volume_index(p, v));
-	memset(volume_shared(p, v), 0, sizeof(struct eb_vol));
+	clear_counters(p, v);
 	volume_shared(p, v)->last_ns = now;
 	return v;
 }

@@ -10,58 +10,57 @@
 struct stream_table streams[EB_VOLUMES][EB_DIRS];
 #endif
 
-/* Flags that few requests carry. */
-static __always_inline void arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals *a, __u32 opf)
+/* What few requests have. Returns whether the request is a discard, which counts nowhere else. */
+static __always_inline bool arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals *a, __u32 opf)
 {
+	if (is_discard(opf & EB_OP_MASK)) {
+		c->discard++;
+		return true;
+	}
 	if (opf & flags.meta)
 		a->meta++;
 	if (opf & flags.ahead)
 		a->ahead++;
 	if (opf & flags.preflush)
 		c->flush++;
+	return false;
 }
 
-static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 roles, __u64 stamp,
-				   bool atomics)
+static __always_inline void arrive(struct bio *bio, struct eb_cpu *cpu, struct eb_dev *e,
+				   __u32 roles, struct arrival new, bool atomics)
 {
-	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
+	struct eb_vol_cpu *c = vol_counters(cpu, e->volume);
 	struct eb_vol *v = volume_of(e->volume);
-	__u32 opf = bio->bi_opf, bytes = bio->bi_iter.bi_size, dir = opf & 1, run;
-	struct eb_arrivals *a;
+	__u32 dir = new.opf & 1, run;
+	struct eb_arrivals *a = &c->arrivals[dir];
 	__u64 sector;
 
-	if (!c)
-		return;
+	OPAQUE(a);
 	/* bcache_request_start, in the same task, needs the time too. */
 	if (!BIO_STAMPED && !(roles & EB_IS_DISK)) {
 		c->arrived_id = bio_id(bio);
-		c->arrived_ns = stamp;
+		c->arrived_ns = new.stamp;
 	}
-	if (idle_stale(v->last_ns, stamp))
-		leave_idle(e, v, c, stamp, atomics);
-	a = &c->arrivals[dir];
-	if ((opf & OP_MASK) > REQ_OP_WRITE && is_discard(opf & OP_MASK)) {
-		c->discard++;
+	if (UNLIKELY(idle_stale(v->last_ns, new.stamp)))
+		leave_idle(e, v, c, new.stamp, atomics);
+	if (UNLIKELY(new.opf &flags.rare) && arrive_rare(c, a, new.opf))
 		return;
-	}
-	if (opf & flags.rare)
-		arrive_rare(c, a, opf);
 	/*
 	 * On a disk bytes are counted, because requests are split and merged; on a device without
 	 * requests bios. block.bpf.c counts their ends.
 	 */
 	if (roles & EB_IS_DISK)
-		c->started[dir] += roles & EB_IS_BIO ? !is_part(bio) : bytes;
-	if (!bytes)
+		c->started[dir] += roles & EB_IS_BIO ? !is_part(bio) : new.bytes;
+	if (UNLIKELY(!new.bytes))
 		return;
-	if (opf & flags.sync)
+	if (new.opf & flags.sync)
 		a->sync++;
-	sector = bio->bi_iter.bi_sector;
-	run = stream_advance(&streams[e->volume & (EB_VOLUMES - 1)][dir], sector, bytes >> 9,
-			     stream_tick(stamp), &c->lost_streams);
-	reuse_request(&c->reuse, sector, bytes >> 9, dir, stamp, &c->lost_reuse);
 	a->ios++;
-	a->runs[bounded(stream_run_bucket(run), HIST_LOG2_BUCKETS)] += bytes;
+	sector = bio->bi_iter.bi_sector;
+	run = stream_advance(&streams[e->volume & (EB_VOLUMES - 1)][dir], sector, new.bytes >> 9,
+			     stream_tick(new.stamp), &c->lost_streams);
+	reuse_request(&c->reuse, sector, new.bytes >> 9, dir, new.stamp, &c->lost_reuse);
+	a->runs[bounded(stream_run_bucket(run), HIST_LOG2_BUCKETS)] += new.bytes;
 }
 
 #endif

@@ -34,23 +34,22 @@ struct cache_set;
 #define MAP(fd) (*(char *)bpf_pseudo_fd(1, fd))
 #define MEMORY(pointer, fd) (*(pointer)bpf_pseudo_fd(2, fd))
 
-#define vol_cpu MAP(VOL_CPU_FD)
-#define dev_cpu MAP(DEV_CPU_FD)
+#define counters MAP(COUNTERS_FD)
 #define edges MAP(EDGES_FD)
 #define shared MEMORY(struct eb_shared *, SHARED_FD)
 #define streams MEMORY(struct stream_table(*)[EB_VOLUMES][EB_DIRS], STREAMS_FD)
 #define joins MEMORY(struct join_table *, JOINS_FD)
 #define submitters MEMORY(struct submitter(*)[SUBMITTERS], SUBMITTERS_FD)
 
-#define ncpu (VOL_CPU_ENTRIES / EB_VOLUMES)
-#define flags                                                 \
-	((struct eb_flags){                                   \
-		.sync = REQ_SYNC,                             \
-		.meta = REQ_META,                             \
-		.ahead = REQ_RAHEAD,                          \
-		.preflush = REQ_PREFLUSH,                     \
-		.rare = REQ_META | REQ_RAHEAD | REQ_PREFLUSH, \
-		.nowait = REQ_NOWAIT,                         \
+#define ncpu COUNTERS_ENTRIES
+#define flags                                                                       \
+	((struct eb_flags){                                                         \
+		.sync = REQ_SYNC,                                                   \
+		.meta = REQ_META,                                                   \
+		.ahead = REQ_RAHEAD,                                                \
+		.preflush = REQ_PREFLUSH,                                           \
+		.rare = REQ_META | REQ_RAHEAD | REQ_PREFLUSH | (REQ_OP_MASK & ~1U), \
+		.nowait = REQ_NOWAIT,                                               \
 	})
 
 #define bpf_map_lookup_elem(map, key) bpf_map_lookup_elem_((__u64)(map), key)
@@ -105,7 +104,6 @@ static __always_inline __u32 request_dev(struct request *rq)
 #define bio_stamp(bio) 0
 #define arrival_stamp(bio) bpf_ktime_get_ns()
 
-#define OP_MASK REQ_OP_MASK
 #define is_discard(op) ((op) == REQ_OP_DISCARD || (op) == REQ_OP_SECURE_ERASE)
 #define is_special_write(op) ((op) == REQ_OP_WRITE_ZEROES || (op) == REQ_OP_ZONE_APPEND)
 

@@ -49,7 +49,7 @@ class MapShape:
 # The loader does not use these; sizes.bpf.h checks the sizes.
 _PRIVATE_MAPS = {
     "joins": MapShape(_ARRAY, 4, 2048 * 4 * 32, 1, _MMAPABLE),
-    "submitters": MapShape(_ARRAY, 4, 1024 * 16, 1, _MMAPABLE),
+    "submitters": MapShape(_ARRAY, 4, 1024 * 32, 1, _MMAPABLE),
 }
 
 

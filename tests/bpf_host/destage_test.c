@@ -35,8 +35,7 @@ bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 static void begin(void)
 {
 	memset(&shared, 0, sizeof(shared));
-	memset(dev_cpu, 0, sizeof(dev_cpu));
-	memset(vol_cpu, 0, sizeof(vol_cpu));
+	memset(cpu, 0, sizeof(cpu));
 	now = 5 * NS_PER_S;
 	kernel_in_flight = 0;
 	kernel_answers = true;
@@ -55,14 +54,14 @@ static void begin(void)
 /* Sent on one CPU, done on the other. */
 static void sent(int device, unsigned int n)
 {
-	dev_cpu[device * CPUS].queued_ios += n;
-	dev_cpu[device * CPUS].queued_bytes += (uint64_t)n * PIECE;
+	cpu[0].device[device].queued_ios += n;
+	cpu[0].device[device].queued_bytes += (uint64_t)n * PIECE;
 }
 
 static void done(int device, unsigned int n)
 {
-	dev_cpu[device * CPUS + 1].copied[EB_DESTAGE].ios += n;
-	dev_cpu[device * CPUS + 1].copied[EB_DESTAGE].bytes += (uint64_t)n * PIECE;
+	cpu[1].device[device].copied[EB_DESTAGE].ios += n;
+	cpu[1].device[device].copied[EB_DESTAGE].bytes += (uint64_t)n * PIECE;
 }
 
 /* A sample that is taken some time later. */

@@ -10,8 +10,8 @@
 #define BEGIN_NS (5 * NS_PER_S)
 
 static struct eb_shared shared;
-static struct eb_vol_cpu vol_cpu[EB_VOLUMES];
-static struct probe p = { .ncpu = 1, .shared = &shared, .vol_cpu = vol_cpu };
+static struct eb_cpu cpu;
+static struct probe p = { .ncpu = 1, .shared = &shared, .cpu = &cpu };
 static struct volume *v = &p.volume[0];
 static struct edge edge;
 
@@ -23,7 +23,7 @@ uint64_t now_ns(void)
 static void begin(void)
 {
 	memset(&shared, 0, sizeof(shared));
-	memset(vol_cpu, 0, sizeof(vol_cpu));
+	memset(&cpu, 0, sizeof(cpu));
 	*v = (struct volume){ .used = true, .wait_ns = WAIT_NS, .check_ns = BEGIN_NS + WAIT_NS };
 	shared.vol[0].last_ns = BEGIN_NS;
 }
@@ -48,7 +48,7 @@ static void a_volume_goes_idle_after_the_wait(void)
 static void a_volume_with_a_request_in_flight_stays_busy(void)
 {
 	begin();
-	vol_cpu[0].started[EB_READ] = 1;
+	cpu.volume[0].started[EB_READ] = 1;
 	CHECK(!check_edge(&p, v, BEGIN_NS + WAIT_NS, &edge));
 	CHECK_EQ(v->state, STATE_BUSY);
 	CHECK_EQ(v->check_ns, BEGIN_NS + 2 * WAIT_NS);

@@ -15,7 +15,7 @@ static uint64_t started_while_read;
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 {
 	(void)dev;
-	vol_cpu[0].started[EB_READ] += started_while_read;
+	cpu[0].volume[0].started[EB_READ] += started_while_read;
 	inflight[EB_READ] = kernel_in_flight;
 	inflight[EB_WRITE] = 0;
 	return true;
@@ -24,8 +24,7 @@ bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 static void begin(enum kind kind)
 {
 	memset(&shared, 0, sizeof(shared));
-	memset(vol_cpu, 0, sizeof(vol_cpu));
-	memset(dev_cpu, 0, sizeof(dev_cpu));
+	memset(cpu, 0, sizeof(cpu));
 	memset(p.device, 0, sizeof(p.device));
 	kernel_in_flight = 0;
 	started_while_read = 0;
@@ -35,12 +34,12 @@ static void begin(enum kind kind)
 
 static void started(unsigned int n)
 {
-	vol_cpu[0].started[EB_READ] += n;
+	cpu[0].volume[0].started[EB_READ] += n;
 }
 
 static void done(unsigned int n)
 {
-	vol_cpu[1].done[EB_READ] += n;
+	cpu[1].volume[0].done[EB_READ] += n;
 }
 
 /* A tick: the count in flight after its corrections. */
@@ -123,7 +122,7 @@ static void destage_need_not_stand_still_for_long(void)
 	begin(KIND_BCACHE);
 	v->backing = 0;
 	p.device[0] = (struct device){ .dev = 8, .users = 1, .moved_ns = now };
-	dev_cpu[0].queued_ios = 3;
+	cpu[0].device[0].queued_ios = 3;
 	correct_destage(&p, v, now);
 	resync_after_misses(&p, 7);
 	correct_destage(&p, v, now + 99 * NS_PER_MS);

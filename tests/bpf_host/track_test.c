@@ -20,8 +20,7 @@
 #define CPUS 2
 
 static struct eb_shared shared;
-static struct eb_vol_cpu vol_cpu[EB_VOLUMES * CPUS];
-static struct eb_dev_cpu dev_cpu[EB_DEVICES * CPUS];
+static struct eb_cpu cpu[CPUS];
 static struct probe p;
 static struct program_needs attached;
 static bool no_addresses;
@@ -111,8 +110,7 @@ static void begin(void)
 	memset(&p, 0, sizeof(p));
 	p.ncpu = CPUS;
 	p.shared = &shared;
-	p.vol_cpu = vol_cpu;
-	p.dev_cpu = dev_cpu;
+	p.cpu = cpu;
 	attached = (struct program_needs){ 0 };
 	no_addresses = false;
 	partition_of_a = 0;

@@ -8,13 +8,11 @@
 #define CPUS 2
 
 static struct eb_shared shared;
-static struct eb_vol_cpu vol_cpu[EB_VOLUMES * CPUS];
-static struct eb_dev_cpu dev_cpu[EB_DEVICES * CPUS];
+static struct eb_cpu cpu[CPUS];
 static struct probe p = {
 	.ncpu = CPUS,
 	.shared = &shared,
-	.vol_cpu = vol_cpu,
-	.dev_cpu = dev_cpu,
+	.cpu = cpu,
 };
 
 #endif
