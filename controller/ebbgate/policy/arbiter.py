@@ -80,7 +80,8 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
     decision = _streams(decision, own)
     if arbiter.warm_cutoff_bytes is not None:
         least = policy.limits.sequential_cutoff.clamp(arbiter.warm_cutoff_bytes)
-        decision, proposal = _above_warm_reads(decision, least)
+        knobs = {knob for each in own for knob, _ in each.knobs}
+        decision, proposal = _above_warm_reads(decision, least, free=knobs.isdisjoint(CONGESTED))
         own.append(proposal)
     return replace(decision, proposals=(*own, *decision.proposals))
 
@@ -189,15 +190,23 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
     return decision
 
 
-def _above_warm_reads(decision: Decision, least: int) -> tuple[Decision, Proposal]:
-    """Raise a cutoff that a strategy or rule has chosen; a person's stays as it is."""
+def _above_warm_reads(decision: Decision, least: int, *, free: bool) -> tuple[Decision, Proposal]:
+    """Raise a cutoff that a strategy or rule has chosen; a person's stays as it is.
+
+    `free`: no person has set how the kernel treats a slow cache device; otherwise it is not to
+    bypass one, since the warm-up itself makes it slow.
+    """
     cutoff = decision.sequential_cutoff_bytes
     reason = f"a warm-up reads: strategies set no sequential cutoff below {format_bytes(least)}"
+    congestion = False if free else None
+    if congestion is False:
+        decision = replace(decision, congestion_bypass=False)
+    proposal = Proposal(WARM, reason, congestion_bypass=congestion)
     if cutoff is None or cutoff >= least or decision.cutoff_strategy == overrides.OVERRIDE:
-        return decision, Proposal(WARM, reason)
+        return decision, proposal
     reason += f", such as {format_bytes(cutoff)} ({decision.cutoff_strategy})"
     raised = replace(decision, sequential_cutoff_bytes=least, cutoff_strategy=WARM)
-    return raised, Proposal(WARM, reason, sequential_cutoff_bytes=least)
+    return raised, replace(proposal, reason=reason, sequential_cutoff_bytes=least)
 
 
 def _rollback_proposal(

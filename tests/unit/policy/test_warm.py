@@ -30,6 +30,7 @@ def warmed(policy: Policy = POLICY, *, override: bool = False) -> Outcome:
 def test_a_tight_cutoff_is_raised_and_explained() -> None:
     decision = warmed().explained()
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (4 * MIB, "warm")
+    assert decision.congestion_bypass is False, "the warm-up itself makes the cache device slow"
     (reason,) = [each.reason for each in decision.proposals if each.strategy == "warm"]
     assert "strategies set no sequential cutoff below 4 MiB, such as 256 KiB" in reason
 
@@ -37,6 +38,7 @@ def test_a_tight_cutoff_is_raised_and_explained() -> None:
 def test_the_end_of_the_warm_up_returns_the_cutoff() -> None:
     _, outcome = step(warmed().state, WarmChange(None), POLICY, NS_PER_S)
     assert outcome.decision().sequential_cutoff_bytes == 256 * KIB
+    assert outcome.decision().congestion_bypass is None
     assert all(each.strategy != "warm" for each in outcome.decision().proposals)
 
 
@@ -52,3 +54,13 @@ def test_a_higher_cutoff_stays(cutoff: int | None) -> None:
     state = State(streams=streams, frame=busy_frame())
     _, outcome = step(state, WarmChange(4 * MIB), POLICY, NS_PER_S)
     assert outcome.decision().sequential_cutoff_bytes == cutoff
+
+
+def test_a_person_decides_how_a_slow_cache_device_is_treated() -> None:
+    wanted = Override(
+        OverrideKind.SET, "bcache0", "jo", 0, None, "congested_read_threshold_us", "2000"
+    )
+    change = OverrideChange(((ActiveOverride(wanted, None), "2 ms"),))
+    state, _ = step(State(frame=busy_frame()), change, POLICY, NS_PER_S)
+    _, outcome = step(state, WarmChange(4 * MIB), POLICY, NS_PER_S)
+    assert outcome.decision().congestion_bypass is None
