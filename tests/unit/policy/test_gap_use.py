@@ -88,12 +88,12 @@ def test_a_gap_of_unknown_length_is_not_remembered() -> None:
 @pytest.mark.parametrize(
     ("rest", "per_s", "under_way", "expected"),
     [
-        # 200 pieces a second: 20 take 100 ms.
-        (Rest.NONE, 200, 20, Rest.NONE),
-        (Rest.NONE, 200, 21, Rest.RATE),
-        (Rest.RATE, 200, 11, Rest.RATE),
-        (Rest.RATE, 200, 10, Rest.NONE),
-        (Rest.NONE, 640, 64, Rest.NONE),
+        # 200 pieces a second: 8 take 40 ms.
+        (Rest.NONE, 200, 8, Rest.NONE),
+        (Rest.NONE, 200, 9, Rest.RATE),
+        (Rest.RATE, 200, 5, Rest.RATE),
+        (Rest.RATE, 200, 4, Rest.NONE),
+        (Rest.NONE, 1600, 64, Rest.NONE),
         (Rest.NONE, 0, 64, Rest.NONE),
     ],
 )

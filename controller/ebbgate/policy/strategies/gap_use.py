@@ -41,11 +41,10 @@ _BEHIND_NS: Final = 20 * NS_PER_MS
 """A sample ends a rest late by up to its period; without it a quarter of the rate was missed."""
 _PAUSE_NS: Final = NS_PER_S
 """After so long without a sample, what was written meanwhile is not of this gap."""
-UNDER_WAY_NS_MAX: Final = 100 * NS_PER_MS
+UNDER_WAY_NS_MAX: Final = 40 * NS_PER_MS
 """More than the disk does in this time may not be under way, since a gap may always end now. bcache
 has 64 pieces under way, which of 512 KiB, or where each is a seek, take 0.3 s. When half of it is
-left the gate opens again, so the disk hardly runs dry before the next sample. In the simulation 40
-ms were better; on a slow machine samples come later.
+left the gate opens again, so the disk hardly runs dry before the next sample.
 """
 
 
