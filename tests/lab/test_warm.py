@@ -14,10 +14,8 @@ from tests.lab.session import Session
 MIB = 4
 
 
-@pytest.mark.parametrize(
-    ("make", "share"),
-    [(BcacheStack, 0.99), pytest.param(DmCacheStack, 0.95, marks=pytest.mark.full)],
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("make", "share"), [(BcacheStack, 0.99), (DmCacheStack, 0.95)])
 def test_a_scattered_file_is_in_the_cache_after_a_warm_up(
     guest: Session, make: type[Stack], share: float
 ) -> None:

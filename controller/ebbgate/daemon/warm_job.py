@@ -28,6 +28,8 @@ from ebbgate.warm.plan import RUN_BYTES_MAX
 _LOG = logging.getLogger(__name__)
 _STEP_NS: Final = 2 * NS_PER_S
 """Between two reads while users need the disk: few enough that their p99 does not show them."""
+_PREPARE_NS: Final = NS_PER_S
+"""Until the knobs that a warm-up needs are written."""
 _BURST_REST_NS: Final = 2 * NS_PER_S
 """The kernel collects garbage meanwhile."""
 _GOOD_SHARE: Final = {Kind.BCACHE: 0.99, Kind.DM_CACHE: 0.95}
@@ -109,6 +111,7 @@ class WarmJob:
         )
         if volume.kind is Kind.BCACHE:
             loop.keep_cutoff(RUN_BYTES_MAX)
+            self.rests_until_ns = self.now_ns() + _PREPARE_NS
         _LOG.info(WARM_BEGUN, volume.title, self.status.id, self.status.target, self.status.who)
         self._task = asyncio.create_task(self._follow(volume.title))
         self.on_tick()
@@ -127,7 +130,7 @@ class WarmJob:
             ticks_without_disk=self.ticks_without_disk,
         )
         if self.now_ns() < self.rests_until_ns:
-            found = Pace(Speed.HOLD, "the cache makes room for the next part")
+            found = Pace(Speed.HOLD, "the cache is prepared for the next part")
         self._apply(found)
 
     def on_edge(self, edge: Edge) -> None:

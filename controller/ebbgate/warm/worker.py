@@ -58,6 +58,10 @@ _ENOUGH: Final = {"bcache": 0.995, "dm-cache": 0.97}
 """Share of hits in a sample that ends the passes."""
 _NEIGHBOURS: Final = 2
 _SETTLE_S: Final = 5.0
+_FORGOTTEN_S: Final = 5.5
+"""bcache joins a read with one that ended where it starts for 5 s (request.c, check_should_bypass):
+a pass that follows sooner continues the sequences of the one before.
+"""
 _SETTLE_STEP_S: Final = 0.2
 _ROUNDS_MAX: Final = 8
 """smq promotes a block at the second to fifth round; in a full cache one more is needed."""
@@ -108,6 +112,8 @@ class Worker:
         share = -1.0
         for number in range(_PASSES_MAX):
             self.phase, self.read = "read", 0
+            if number and not touched:
+                self._pause(_FORGOTTEN_S)
             if touched:
                 self.total = sum(read.length_bytes for read in touched)
                 self._dm_cache_pass(touched)

@@ -133,6 +133,7 @@ def test_a_poor_result_is_no_success_without_a_word(people: People) -> None:
 def test_it_stops_at_once_when_users_return(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ebbgate.daemon.warm_job._PREPARE_NS", 0)
     people.warm()
     (process,) = FakeProcess.made
     warm = people.intents.dispatcher.warm
