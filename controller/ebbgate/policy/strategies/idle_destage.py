@@ -88,6 +88,7 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
         cap = _cap(state, sample.at_ns, params) if _opens_wide(params) else None
         # dm-cache's pace bounds what is under way, and bfq lets a returning request pass it.
         any_depth = state.shallow or state.gap.foreseeing or not _opens_wide(params)
+        any_depth = any_depth or state.pace.piece_bytes <= gap_use.SMALL_PIECE_BYTES
         speed = 0.0 if any_depth else state.pace.completions_per_s
         state = replace(state, gap=gap_use.on_queue(state.gap, sample, cap, speed))
         if state.resting or _opens_wide(params):
