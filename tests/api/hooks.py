@@ -32,6 +32,9 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         _intent("undo", None, action_id=1),
         _intent("policy_save", None, name="night", text=_POLICY),
         _intent("policy_remove", None, name="night"),
+        _intent("warm", None, path="/srv/db"),
+        _intent("job", None, job=1, action="pause"),
+        _intent("warm", from_bytes=2**20, to_bytes=2**30, bandwidth_bytes_per_s=2**24),
     ],
     "POST /api/v1/policies/check": [
         {"name": "night", "text": _POLICY},
@@ -65,6 +68,7 @@ _RELATIONS: dict[str, tuple[str, ...]] = {
     "POST /api/v1/intents": (
         r"^[a-z_]+ (is for|takes no|needs) ",
         r"^[a-z_]+: [a-z_]+: ",
+        "^warm: a volume takes a range that ends after its start, and no path$",
         "^[a-z_]+: unknown argument ",
         "^X-Ebbgate-Who ",
         "^(args|volume): ",
