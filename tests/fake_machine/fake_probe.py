@@ -28,6 +28,8 @@ from ebbgate.units import NS_PER_S
 Record = dict[str, Any]
 PLAYED = ("lab-mixed-stream", "lab-dm-gap-drain")
 TICK_S = 0.25
+_REFERENCES = [2 * (number % 200) for number in range(600)]
+"""Sampled reads, of 200 blocks again and again; the recordings are older than this record."""
 _FOLDER = Path(__file__).parent.parent / "replay"
 _COUNTED = {
     "tick": ("fg", "runs", "gaps", "gaps_ns", "path", "bypass", "destage", "lost"),
@@ -63,6 +65,7 @@ def main() -> None:
 def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
     """Play all recordings, endlessly."""
     say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
+    say({"t": "reuse", "ns": time.monotonic_ns(), "vol": volume, "refs": _REFERENCES})
     before: Record = {}
     for name in cycle(names):
         records = list(read(name))
