@@ -34,6 +34,7 @@ PAST = {
 @contextmanager
 def scattered(session: Session, stack: Stack, mib: int, seed: int) -> Iterator[None]:
     """Mount a file system on the volume with such a file, of which the cache has nothing."""
+    wear_in(session, stack)
     # Written past the cache: all requests bypass bcache, and none is a whole block of dm-cache.
     knob, past, usual = PAST[type(stack)]
     stack.set_knob(knob, past)
@@ -49,6 +50,16 @@ def scattered(session: Session, stack: Stack, mib: int, seed: int) -> Iterator[N
         yield
     finally:
         session.check(["umount", FOLDER], timeout_s=60)
+
+
+def wear_in(session: Session, stack: Stack) -> None:
+    """Read as much as makes a new bcache tell buckets in use from free ones.
+
+    Its priority of a bucket in use is 0, as of a free one, until a 128th of the cache's size was
+    read or written (drivers/md/bcache/alloc.c, bucket_prio; bch_rescale_priorities).
+    """
+    options: dict[str, str | int] = {"offset": "1200M", "size": "700M", "io_size": "32M"}
+    fio.run(session, fio.Job(stack.device, "randread", "64k", options=options), seed=1)
 
 
 def missed(session: Session, stack: Stack, offset: int) -> float:

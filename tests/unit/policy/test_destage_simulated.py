@@ -135,7 +135,7 @@ def test_large_pieces_delay_a_return_that_is_not_foreseen_less_with_rests() -> N
         found = gap_drain(arm, GAPS, reads=60, lengths_ns=lengths_ns)
         firsts[rests] += found.first_ns
         drained[rests] += found.drained_total_bytes
-    assert fmean(firsts[True]) <= 0.95 * fmean(firsts[False])
+    assert fmean(firsts[True]) <= 0.85 * fmean(firsts[False])
     assert drained[True] >= 0.95 * drained[False]
 
 
@@ -149,7 +149,7 @@ def test_a_periodic_trickle_that_starves_a_fixed_wait_drains() -> None:
     assert starved.clean_after_ns is None
     assert drained.clean_after_ns is not None and drained.clean_after_ns <= 15 * NS_PER_S
     assert drained.wait_ns <= 100 * NS_PER_MS
-    assert drained.latency_median_ns <= 1.35 * starved.latency_median_ns
+    assert drained.latency_median_ns <= 1.3 * starved.latency_median_ns
 
 
 def test_a_trickle_without_useful_gaps_drains_under_load() -> None:
