@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which parts of a volume users miss in the cache, and to which files they belong. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.units import MIB
+
+CHUNK_BYTES: Final = MIB
+"""Misses are counted by parts of this size (bpf/heat.h), numbered from the volume's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMisses:
+    """Requests of users to one chunk that reached the backing device, by kind.
+
+    `sync_reads`: somebody waits for them; `other_reads`: readahead, and reads without REQ_SYNC.
+    """
+
+    chunk: int
+    sync_reads: int = 0
+    other_reads: int = 0
+    writes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HeatPeriod:
+    """The misses of a volume between two records of the probe.
+
+    - `started_ns`, `ended_ns`: on CLOCK_MONOTONIC.
+    - `chunks`: those with the most misses first.
+    - `left_out_ios`: misses of chunks that are not among these.
+    - `dropped_ios`: misses for which the probe's table had no room.
+    """
+
+    started_ns: int
+    ended_ns: int
+    chunks: tuple[ChunkMisses, ...] = ()
+    left_out_ios: int = 0
+    dropped_ios: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRun:
+    """Chunks `first` to `end` (exclusive) that a group owns alone or for the most part."""
+
+    first: int
+    end: int
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLayout:
+    """Who owns the chunks of a volume, as read at `read_ns`.
+
+    `groups`: names of files, relations or images. `runs`: ascending, without overlap.
+    """
+
+    read_ns: int
+    groups: tuple[str, ...] = ()
+    runs: tuple[ChunkRun, ...] = ()

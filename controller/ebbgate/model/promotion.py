@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is to be moved into a cache, and what became of it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """Chunks (`model.heat`) that are to be moved into the cache now.
+
+    - `chunks`: in the order in which they are moved.
+    - `time_share`: share of time (0..1) in which the mover may read.
+    """
+
+    chunks: tuple[int, ...]
+    time_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunksMoved:
+    """A report of the mover; an event of the engine.
+
+    - `moved`: chunks that were read so that the kernel caches them.
+    - `failed`: chunks that could not be read, or that a sample did not find in the cache.
+    - `busy_ns`: how long the mover's reads took in all.
+    """
+
+    at_ns: int
+    moved: tuple[int, ...] = ()
+    failed: tuple[int, ...] = ()
+    busy_ns: int = 0
