@@ -4,6 +4,11 @@ import assert from "node:assert/strict";
 import * as harness from "./harness.mjs";
 
 const test = harness.testFile();
+const NOTED = `version: 1
+name: noted
+match: {kind: dm-cache}
+limits: {destage_rate: {max: 1MiB/s}}
+`;
 
 test("a policy error is shown at its line, and a valid policy is saved", async (page) => {
   await harness.visit(page, "policy");
@@ -28,6 +33,14 @@ test("a policy error is shown at its line, and a valid policy is saved", async (
     .fill(harness.TOKEN);
   await page.keyboard.press("Enter");
   await page.locator('.toast[data-state="good"]', { hasText: name }).waitFor();
+});
+
+test("a key without effect is named, and the policy is valid", async (page) => {
+  await harness.visit(page, "policy");
+  await page.getByLabel("Policy text").fill(NOTED);
+  await page.getByText("✓ Valid, with 1 note:").waitFor();
+  assert.match(await page.locator(".problems").textContent(), /has no effect/);
+  assert.equal(await page.locator(".line-numbers .wrong").count(), 0);
 });
 
 test("a dry run lists the differences", async (page) => {

@@ -23,10 +23,11 @@ from ebbgate.policy_files import reader
 
 @dataclass(frozen=True, slots=True)
 class CheckedPolicy:
-    """Either a linked document, or its problems."""
+    """Either a linked document, or its problems. `notes`: keys of the document without effect."""
 
     document: PolicyDocument | None
     problems: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def check_in_folder(text: str | bytes, file: str, folder: Path) -> CheckedPolicy:
@@ -44,7 +45,7 @@ def check_in_folder(text: str | bytes, file: str, folder: Path) -> CheckedPolicy
     wrong = (*(each for each in problems if each.file == file), *wrong)
     if wrong:
         return CheckedPolicy(None, wrong)
-    return CheckedPolicy(linked[file])
+    return CheckedPolicy(linked[file], notes=parsed.notes)
 
 
 def check_unsaved(text: str | bytes, file: str, folder: Path) -> CheckedPolicy:

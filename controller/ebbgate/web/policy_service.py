@@ -107,7 +107,11 @@ def check(name: str, text: str, folder: Path) -> PolicyCheck:
         what = f"{name[:80]!r} is not a valid policy name"
         raise ApiError(422, f"name: {what}", "a-z, 0-9 and -, at most 64 of them")
     checked = check_in_folder(text, str(folder / f"{name}.yaml"), folder)
-    return PolicyCheck(ok=checked.document is not None, errors=_problems(checked.problems))
+    return PolicyCheck(
+        ok=checked.document is not None,
+        errors=_problems(checked.problems),
+        notes=_problems(checked.notes),
+    )
 
 
 class DryRuns:

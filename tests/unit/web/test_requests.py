@@ -36,7 +36,7 @@ def test_a_policy_is_checked_with_the_place_of_each_error(still: WebHarness) -> 
 
 def test_valid_policy_passes_and_is_not_saved(web: WebHarness) -> None:
     answer = web.post("/policies/check", {"name": "night", "text": "version: 1\nname: night\n"})
-    assert answer.json == {"ok": True, "errors": []}
+    assert answer.json == {"ok": True, "errors": [], "notes": []}
     assert not web.policies.exists()
 
 

@@ -320,7 +320,7 @@ def test_a_body_that_does_not_end_in_time_is_refused(
 def test_a_body_in_parts_is_one_body(still: WebHarness) -> None:
     parts = [b'{"name": "a", "te', b"", b'xt": "version: 1\\nname: a\\n"}']
     answer = still.ask("POST", "/api/v1/policies/check", JSON, parts)
-    assert answer.json == {"ok": True, "errors": []}
+    assert answer.json == {"ok": True, "errors": [], "notes": []}
 
 
 def test_largest_body_is_accepted(still: WebHarness) -> None:

@@ -1101,6 +1101,8 @@ export interface components {
         PolicyCheck: {
             /** @description Errors. */
             errors: components["schemas"]["PolicyProblem"][];
+            /** @description Keys that have no effect. */
+            notes: components["schemas"]["PolicyProblem"][];
             /** @description Whether the policy is valid. */
             ok: boolean;
         };
@@ -1117,7 +1119,7 @@ export interface components {
             /** @description Its text; null if it cannot be read. */
             text: string | null;
         };
-        /** @description An error in a policy, with its place. */
+        /** @description An error in a policy, or a key without effect, with its place. */
         PolicyProblem: {
             /** @description From 1. Unit: column. */
             column: number;

@@ -10,6 +10,7 @@ import { confirm } from "./dialog";
 import { button, fill, h, table, text, uid } from "./dom";
 import { dryRun } from "./dryRun";
 import { editor, type Editor } from "./editor";
+import { errorItems, noteItems } from "./problems";
 import { retry } from "./retry";
 import type { View } from "./view";
 import { errorText, requestChange } from "./actions";
@@ -209,7 +210,7 @@ async function check(page: Page, jump: boolean): Promise<boolean> {
       text: body,
     });
     if (body !== page.edit.get()) return false;
-    show(page, found.errors);
+    show(page, found.errors, found.notes);
     if (jump && found.errors[0]) page.edit.goto(found.errors[0].line, found.errors[0].column);
     return found.ok;
   } catch (problem) {
@@ -218,30 +219,14 @@ async function check(page: Page, jump: boolean): Promise<boolean> {
   }
 }
 
-function show(page: Page, errors: readonly PolicyError[]): void {
+function show(page: Page, errors: readonly PolicyError[], notes: readonly PolicyError[]): void {
   page.edit.problems(errors);
   page.verdict.dataset["ok"] = String(errors.length === 0);
-  text(page.verdict, errors.length === 0 ? "✓ Valid" : `✗ ${plural(errors.length, "error")}:`);
+  const valid = notes.length === 0 ? "✓ Valid" : `✓ Valid, with ${plural(notes.length, "note")}:`;
+  text(page.verdict, errors.length === 0 ? valid : `✗ ${plural(errors.length, "error")}:`);
   fill(
     page.errors,
-    errors.map((each) => {
-      const more = [
-        each.expected && `Expected: ${each.expected}.`,
-        each.nearest && `Did you mean ${each.nearest}?`,
-      ]
-        .filter(Boolean)
-        .join(" ");
-      const where = `line ${each.line}, column ${each.column}`;
-      return h(
-        "li",
-        {},
-        button(where, () => page.edit.goto(each.line, each.column), {
-          class: "button small",
-          "aria-label": `Go to ${where}`,
-        }),
-        h("span", {}, each.message, more && h("small", {}, more)),
-      );
-    }),
+    errors.length === 0 ? noteItems(page.edit, notes) : errorItems(page.edit, errors),
   );
 }
 

@@ -17,7 +17,7 @@ _NAME: Final = f"^{POLICY_NAME.pattern}$"
 
 
 class PolicyProblem(Model):
-    """An error in a policy, with its place."""
+    """An error in a policy, or a key without effect, with its place."""
 
     file: str = doc("The file.")
     line: int = doc("From 1.", "line")
@@ -79,6 +79,7 @@ class PolicyCheck(Model):
 
     ok: bool = doc("Whether the policy is valid.")
     errors: list[PolicyProblem] = doc("Errors.")
+    notes: list[PolicyProblem] = doc("Keys that have no effect.")
 
 
 class DryRunRequest(Model, extra="forbid"):
