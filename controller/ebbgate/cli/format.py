@@ -21,7 +21,7 @@ from ebbgate.model.status import (
 )
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.model.warm import JobStatus
-from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
+from ebbgate.signals.forecast import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
 
 UNKNOWN: Final = "-"
 NO_VOLUME: Final = "no cached volume found (ebbgate looks for bcache, dm-cache and dm-writecache)"

@@ -19,7 +19,7 @@ from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.engine import Policy, Rule
-from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO, dirty_room_bytes
+from ebbgate.signals.forecast import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO, dirty_room_bytes
 from ebbgate.units import NS_PER_S, format_ns
 
 _HOLE_SPANS: Final = 3

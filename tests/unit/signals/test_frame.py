@@ -11,6 +11,12 @@ from hypothesis import strategies as st
 
 from ebbgate.model.frame import Frame, Rates, Regime
 from ebbgate.model.records import Direction, Tracked
+from ebbgate.signals.forecast import (
+    cutoff_ratio,
+    dirty_room_bytes,
+    time_to_clean_s,
+    time_to_full_s,
+)
 from ebbgate.signals.frame import (
     GAP_HALF_LIFE_NS,
     GAPS_KEPT_MIN,
@@ -18,13 +24,9 @@ from ebbgate.signals.frame import (
     PROBE_STALE_NS,
     FrameState,
     build,
-    cutoff_ratio,
-    dirty_room_bytes,
     on_tick,
     on_tracked,
     sync_write_share,
-    time_to_clean_s,
-    time_to_full_s,
 )
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import tick, volume_state
