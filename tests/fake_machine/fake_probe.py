@@ -30,6 +30,8 @@ PLAYED = ("lab-mixed-stream", "lab-dm-gap-drain")
 TICK_S = 0.25
 _REFERENCES = [2 * (number % 200) for number in range(600)]
 """Sampled reads, of 200 blocks again and again; the recordings are older than this record."""
+_MISSES = {"since_ns": 0, "chunks": [300, 40, 2, 0, 12, 5, 30, 7], "left_out": 3, "dropped": 0}
+"""Misses of two chunks."""
 _FOLDER = Path(__file__).parent.parent / "replay"
 _COUNTED = {
     "tick": ("fg", "runs", "gaps", "gaps_ns", "path", "bypass", "destage", "lost"),
@@ -66,6 +68,7 @@ def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
     """Play all recordings, endlessly."""
     say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
     say({"t": "reuse", "ns": time.monotonic_ns(), "vol": volume, "refs": _REFERENCES})
+    say({"t": "heat", "ns": time.monotonic_ns(), "vol": volume, **_MISSES})
     before: Record = {}
     for name in cycle(names):
         records = list(read(name))

@@ -42,8 +42,8 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 OBSERVING = "Observing: changes nothing"
 _ABOVE = (OVERRIDE, DRAIN, ROLLBACK_GUARD, WARM)
 """These proposals are of no rule or strategy."""
-_SELDOM_KNOWN = "disturbance"
-"""Unknown until a gap has written something back, so people need no warning."""
+_OFTEN_UNKNOWN = frozenset({"disturbance", "heat"})
+"""Unknown until a gap has written something back, or for the first 10 s: people need no warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         cleaning=_cleaning(view, frame),
         overrides=tuple(_override(each, frame) for each in view.overrides),
         jobs=view.jobs,
-        missing={key: why for key, why in frame.missing.items() if key != _SELDOM_KNOWN},
+        missing={key: why for key, why in frame.missing.items() if key not in _OFTEN_UNKNOWN},
         lost=view.lost,
         totals=volume_totals(view.totals),
     )

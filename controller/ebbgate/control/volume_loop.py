@@ -19,7 +19,7 @@ from ebbgate.control.cleaner import Cleaner
 from ebbgate.control.knob_driver import EventSink, KnobDriver
 from ebbgate.control.overrides import VolumeOverrides
 from ebbgate.control.status_document import StatusInputs, volume_status
-from ebbgate.control.volume_signals import VolumeSignals
+from ebbgate.control.volume_signals import SignalRecord, VolumeSignals
 from ebbgate.log_messages.volumes import DECISION, TABLE_RELOADED, VOLUME_POLICY
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
@@ -29,10 +29,6 @@ from ebbgate.model.records import (
     EdgeKind,
     QueueSample,
     Record,
-    ReuseSamples,
-    Tick,
-    Tracked,
-    TrackRefused,
 )
 from ebbgate.model.volume import DiskUsers, Mode, Volume, VolumeState
 from ebbgate.model.warm import JobStatus
@@ -121,7 +117,7 @@ class VolumeLoop:
             self._send_probe_settings(outcome)
         elif isinstance(record, Edge):
             self._on_edge(record)
-        elif isinstance(record, ReuseSamples | Tick | Tracked | TrackRefused):
+        elif isinstance(record, SignalRecord):
             self.signals.on_record(record)
 
     def _on_edge(self, edge: Edge) -> None:

@@ -11,14 +11,25 @@ from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
 from ebbgate.model.power import NOT_ASKED, DiskPower
-from ebbgate.model.records import ReuseSamples, Tick, Tracked, TrackRefused
+from ebbgate.model.records import HeatRecord, ReuseSamples, Tick, Tracked, TrackRefused
 from ebbgate.model.status import CacheWrites, MissRatioStatus
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import kernel_sleep
-from ebbgate.signals.frame import FrameState, build, on_tick, on_tracked, reset_counters, totals
+from ebbgate.signals.frame import (
+    FrameState,
+    build,
+    on_heat,
+    on_tick,
+    on_tracked,
+    reset_counters,
+    totals,
+)
 from ebbgate.signals.kernel_sleep import KernelSleep
 from ebbgate.signals.totals import Changes, Totals
 from ebbgate.signals.volume_curve import VolumeCurve
+
+SignalRecord = HeatRecord | ReuseSamples | Tick | Tracked | TrackRefused
+"""Records that change the signals of a volume, and nothing else."""
 
 
 @dataclass(slots=True)
@@ -40,10 +51,13 @@ class VolumeSignals:
     _dirty_since_ns: int | None = None
     _curve: VolumeCurve = field(default_factory=VolumeCurve)
 
-    def on_record(self, record: ReuseSamples | Tick | Tracked | TrackRefused) -> None:
+    def on_record(self, record: SignalRecord) -> None:
         """Take a record of the probe."""
         if isinstance(record, ReuseSamples):
             self._curve.on_samples(record)
+            return
+        if isinstance(record, HeatRecord):
+            self._frames = on_heat(self._frames, record)
             return
         if isinstance(record, Tracked | TrackRefused):
             self._frames = on_tracked(self._frames, record)

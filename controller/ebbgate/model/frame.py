@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ebbgate.model.heat import HeatPeriod
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Direction, Histogram
 from ebbgate.model.volume import NO_USERS, DiskUsers
@@ -79,6 +80,7 @@ class Frame:
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
     - `disturbance`: of the last gap that wrote back and could be judged.
     - `promotions`: of dm-cache, since its table was loaded.
+    - `heat`: where users missed the cache, in the last period of 10 s for which the probe told.
     - `backing_power`: whether the disks below turn; asked for every 30 s at most.
     - `foreign_knobs`: knobs that ebbgate leaves alone: manual, set by a person, or refused.
     - `disk_users`: what else is on the disks below the volume.
@@ -112,6 +114,7 @@ class Frame:
     time_to_clean_s: float | None = None
     disturbance: Disturbance | None = None
     promotions: int | None = None
+    heat: HeatPeriod | None = None
     backing_power: DiskPower = NOT_ASKED
     cache_mode: str | None = None
     state: str | None = None

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ebbgate.model.heat import HeatPeriod
+
 PROTOCOL_VERSION = 1
 
 Histogram = tuple[int, ...]
@@ -141,6 +143,15 @@ class ReuseSamples:
 
 
 @dataclass(frozen=True, slots=True)
+class HeatRecord:
+    """Where users missed the cache since the record before."""
+
+    volume: str
+    at_ns: int
+    period: HeatPeriod
+
+
+@dataclass(frozen=True, slots=True)
 class Tracked:
     """The probe follows this volume from now on.
 
@@ -194,6 +205,7 @@ Record = (
     | Edge
     | QueueSample
     | ReuseSamples
+    | HeatRecord
     | Tracked
     | TrackRefused
     | Untracked

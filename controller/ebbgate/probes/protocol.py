@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ebbgate.errors import Unavailable
+from ebbgate.model.heat import ChunkMisses, HeatPeriod
 from ebbgate.model.records import (
     PROTOCOL_VERSION,
     Arrivals,
@@ -20,6 +21,7 @@ from ebbgate.model.records import (
     Edge,
     EdgeKind,
     Flow,
+    HeatRecord,
     Hello,
     ProbeWarning,
     QueueSample,
@@ -34,6 +36,8 @@ from ebbgate.model.records import (
 
 Json = dict[str, Any]
 _NOTHING: Json = {}
+HEAT_CHUNKS_MAX: Final = 2048
+"""A record of misses has at most this many chunks (bpf/records.c)."""
 NOT_TRACKED: Final = "not_tracked"
 """A command for a volume whose `track` was refused, or that has just vanished."""
 
@@ -53,7 +57,7 @@ def parse_line(line: str | bytes) -> Record | None:
         if not isinstance(raw["ns"], int) or not isinstance(raw.get("vol", ""), str):
             raise TypeError("ns is no number or vol no name")
         return parser(raw) if parser else None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise BadRecord(f"{type(error).__name__}: {error} in {line[:120]!r}") from error
 
 
@@ -130,6 +134,19 @@ def _queue(raw: Json) -> QueueSample:
     )
 
 
+def _heat(raw: Json) -> HeatRecord:
+    started_ns, left_out, dropped = int(raw["since_ns"]), int(raw["left_out"]), int(raw["dropped"])
+    numbers = tuple(map(int, raw["chunks"]))
+    if len(numbers) > 4 * HEAT_CHUNKS_MAX or started_ns > raw["ns"]:
+        raise ValueError("too many chunks, or a period that ends before it begins")
+    if min(*numbers, started_ns, left_out, dropped) < 0:
+        raise ValueError("a negative count")
+    fields = iter(numbers)
+    chunks = tuple(ChunkMisses(*each) for each in zip(fields, fields, fields, fields, strict=True))
+    period = HeatPeriod(started_ns, raw["ns"], chunks, left_out, dropped)
+    return HeatRecord(raw["vol"], raw["ns"], period)
+
+
 def _error(raw: Json) -> Record:
     """Return a refused `track` with its volume, any other refused command as a warning."""
     text, command = raw["text"], raw.get("cmd", "")
@@ -151,6 +168,7 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "edge": _edge,
     "queue": _queue,
     "reuse": lambda raw: ReuseSamples(raw["vol"], raw["ns"], tuple(map(int, raw["refs"]))),
+    "heat": _heat,
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
     "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "requested")),
     "warn": lambda raw: ProbeWarning(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),

@@ -234,7 +234,7 @@ def _frame(
     )
 
 
-_MISSING: Final = dict.fromkeys(UNKEPT, _NOT_KEPT)
+_MISSING: Final = dict.fromkeys((*UNKEPT, "heat"), _NOT_KEPT)
 
 
 def _blank(history: HistoryWindow, at_ns: int) -> Frame:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
-from ebbgate.model.records import Edge, QueueSample, Tick, Tracked
+from ebbgate.model.records import Edge, HeatRecord, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import DecisionKey, Outcome, Policy, State, step
 from ebbgate.probes.recording import Recorded, SysfsSnapshot
-from ebbgate.signals.frame import FrameState, build, on_tick, on_tracked, reset_counters
+from ebbgate.signals.frame import FrameState, build, on_heat, on_tick, on_tracked, reset_counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,8 @@ def _absorbed(before: Replayed, event: Recorded) -> Replayed:
     """Return the volume with what the event adds to its signals."""
     if isinstance(event, Tick):
         return replace(before, frames=on_tick(before.frames, event))
+    if isinstance(event, HeatRecord):
+        return replace(before, frames=on_heat(before.frames, event))
     if isinstance(event, SysfsSnapshot):
         return replace(before, has_sysfs=True)
     if isinstance(event, Tracked):

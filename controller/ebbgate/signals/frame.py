@@ -9,7 +9,8 @@ from typing import Final, TypedDict
 
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Disturbance, Frame, PathLatency, Rates, Regime
-from ebbgate.model.records import Direction, Histogram, Tick, Tracked, TrackRefused
+from ebbgate.model.heat import HeatPeriod
+from ebbgate.model.records import Direction, HeatRecord, Histogram, Tick, Tracked, TrackRefused
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import disturbance
 from ebbgate.signals.disturbance import DisturbanceState
@@ -36,6 +37,7 @@ LASTING_BUCKET = 15
 PROBE_STALE_NS = 3 * NS_PER_S
 """The signals of an older probe record are unknown."""
 NO_RECORD: Final = "no record from the probe yet"
+NO_HEAT: Final = "the probe has not counted misses for a whole period yet"
 STREAM_RUN_BYTES = 512 * KIB
 """A run this long is a stream in the regime for people."""
 BURST_IOPS = 20
@@ -74,6 +76,7 @@ class _Fields(TypedDict, total=False):
     time_to_clean_s: float | None
     disturbance: Disturbance | None
     promotions: int | None
+    heat: HeatPeriod | None
     cache_mode: str | None
     state: str | None
     regime: Regime
@@ -87,6 +90,7 @@ class FrameState:
     - `before`: the counts of earlier probes; None without one.
     - `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
     - `refused`: why the probe does not follow the volume, or empty.
+    - `heat`: the newest period of misses.
     """
 
     ticks: tuple[Tick, ...] = ()
@@ -95,6 +99,7 @@ class FrameState:
     before: Counts | None = None
     destage_missing: str = ""
     refused: str = ""
+    heat: HeatPeriod | None = None
     disturbance: DisturbanceState = field(default_factory=DisturbanceState)
 
 
@@ -117,6 +122,11 @@ def on_tracked(state: FrameState, record: Tracked | TrackRefused) -> FrameState:
     if isinstance(record, TrackRefused):
         return replace(state, refused=record.why)
     return replace(state, destage_missing=record.destage_missing, refused="")
+
+
+def on_heat(state: FrameState, record: HeatRecord) -> FrameState:
+    """Keep the misses of the newest period."""
+    return replace(state, heat=record.period)
 
 
 def on_tick(state: FrameState, tick: Tick) -> FrameState:
@@ -175,6 +185,8 @@ def build(
         found |= _from_probe(state, now_ns)
         found |= _forecasts(found, state, missing, mapped=seen.dm is not None)
         found |= _disturbance(state, missing)
+    if found.get("heat") is None:
+        missing["heat"] = missing.get("foreground", NO_HEAT)
     facts = facts or DaemonFacts()
     # Built in one go: each copy of a class with this many fields costs as much as all the rest.
     return Frame(
@@ -228,6 +240,7 @@ def _from_probe(state: FrameState, now_ns: int) -> _Fields:
         "gap_counts": state.gap_counts,
         "run_bytes": {d: tuple([round(b) for b in r]) for d, r in state.run_bytes.items()},
         "backing_depth_ios": tick.backing_depth_ios,
+        "heat": state.heat,
         "destage_in_flight_ios": _destage_in_flight_ios(tick),
         "regime": Regime.GAP if tick.idle else Regime.UNKNOWN,
     }

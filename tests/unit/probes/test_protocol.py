@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.errors import Unavailable
+from ebbgate.model.heat import ChunkMisses, HeatPeriod
 from ebbgate.model.records import (
     Arrivals,
     Bye,
@@ -18,6 +20,7 @@ from ebbgate.model.records import (
     Edge,
     EdgeKind,
     Flow,
+    HeatRecord,
     Hello,
     ProbeWarning,
     QueueSample,
@@ -29,7 +32,7 @@ from ebbgate.model.records import (
     TrackRefused,
     Untracked,
 )
-from ebbgate.probes.protocol import NOT_TRACKED, BadRecord, parse_line
+from ebbgate.probes.protocol import HEAT_CHUNKS_MAX, NOT_TRACKED, BadRecord, parse_line
 from tests.builders import probe_tick
 
 HELLO = {
@@ -41,6 +44,15 @@ HELLO = {
     "boot_id": "b",
     "ncpu": 2,
     "signals": {"edges": "ok", "path": "missing: no bcache module"},
+}
+HEAT = {
+    "t": "heat",
+    "ns": 30,
+    "vol": "v",
+    "since_ns": 20,
+    "chunks": [700, 5, 1, 0, 0, 3, 0, 2],
+    "left_out": 4,
+    "dropped": 1,
 }
 QUEUE = {
     "t": "queue",
@@ -59,6 +71,15 @@ QUEUE = {
         (HELLO, Hello(1, 1, "ebpf", "0.1.0", "b", HELLO["signals"])),  # type: ignore[arg-type]
         ({"t": "track", "ns": 2, "vol": "bcache0", "kind": "bcache"}, Tracked("bcache0", 2)),
         ({"t": "reuse", "ns": 3, "vol": "v", "refs": [316, 633]}, ReuseSamples("v", 3, (316, 633))),
+        (
+            HEAT,
+            HeatRecord(
+                "v",
+                30,
+                HeatPeriod(20, 30, (ChunkMisses(700, 5, 1, 0), ChunkMisses(0, 3, 0, 2)), 4, 1),
+            ),
+        ),
+        ({**HEAT, "chunks": []}, HeatRecord("v", 30, HeatPeriod(20, 30, (), 4, 1))),
         ({"t": "track", "ns": 2, "vol": "v", "class": "ok, but coarse"}, Tracked("v", 2)),
         ({"t": "track", "ns": 2, "vol": "v", "class": "missing: why"}, Tracked("v", 2, "why")),
         (
@@ -107,7 +128,7 @@ def test_each_type_of_record(raw: dict[str, Any], record: Record) -> None:
     assert parse_line(json.dumps(raw).encode() + b"\n") == record
 
 
-@pytest.mark.parametrize("raw", [HELLO, QUEUE, probe_tick()], ids=lambda raw: str(raw["t"]))
+@pytest.mark.parametrize("raw", [HELLO, HEAT, QUEUE, probe_tick()], ids=lambda raw: str(raw["t"]))
 def test_unknown_fields_are_ignored(raw: dict[str, Any]) -> None:
     newer = {**raw, "new": {"of": ["a", "newer", "probe"]}}
     assert parse_line(json.dumps(newer)) == parse_line(json.dumps(raw))
@@ -197,6 +218,16 @@ def test_another_protocol_version_is_refused_with_the_next_step(protocol: object
         '{"t":"queue","ns":1,"vol":"b"}',
         '{"t":"hello","ns":1}',
         json.dumps(QUEUE)[:40],
+        '{"t":"reuse","ns":1,"vol":"b","refs":[1e999]}',
+        json.dumps({**HEAT, "chunks": [700, 5, 1]}),
+        json.dumps({**HEAT, "chunks": [700, 5, 1, -1]}),
+        json.dumps({**HEAT, "chunks": [700, 5, 1, None]}),
+        json.dumps({**HEAT, "chunks": [700, 5, 1, math.inf]}),
+        json.dumps({**HEAT, "chunks": [1] * 4 * (HEAT_CHUNKS_MAX + 1)}),
+        json.dumps({**HEAT, "chunks": 700}),
+        json.dumps({**HEAT, "since_ns": 31}),
+        json.dumps({**HEAT, "dropped": -1}),
+        json.dumps({**HEAT, "left_out": []}),
         '{"t":"bye","ns":"now","why":"quit"}',
         '{"t":"bye","why":"quit"}',
         '{"t":"track","ns":1,"vol":["bcache0"]}',
@@ -209,18 +240,21 @@ def test_a_damaged_line_is_a_bad_record(line: str | bytes) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=8,
 )
-TYPES = st.sampled_from(["tick", "edge", "queue", "track", "untrack", "warn", "error", "bye"])
+TYPES = st.sampled_from(
+    ["tick", "edge", "queue", "reuse", "heat", "track", "untrack", "warn", "error", "bye"]
+)
+FIELDS = st.sampled_from(sorted({**probe_tick(), **HEAT, "refs": []}))
 
 
 @settings(max_examples=30)
-@given(TYPES, st.dictionaries(st.sampled_from(sorted(probe_tick())), JSON))
+@given(TYPES, st.dictionaries(FIELDS, JSON))
 def test_no_record_raises_another_error(kind: str, fields: dict[str, Any]) -> None:
     try:
-        parse_line(json.dumps({**probe_tick(), **fields, "t": kind}))
+        parse_line(json.dumps({**probe_tick(), **HEAT, **fields, "t": kind}))
     except BadRecord as error:
         assert kind in str(error) or "in " in str(error)
 

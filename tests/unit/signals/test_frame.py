@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.model.frame import Frame, Rates, Regime
-from ebbgate.model.records import Direction, Tracked
+from ebbgate.model.heat import ChunkMisses, HeatPeriod
+from ebbgate.model.records import Direction, HeatRecord, Tracked
 from ebbgate.signals.forecast import (
     cutoff_ratio,
     dirty_room_bytes,
@@ -21,9 +22,11 @@ from ebbgate.signals.frame import (
     GAP_HALF_LIFE_NS,
     GAPS_KEPT_MIN,
     LASTING_BUCKET,
+    NO_HEAT,
     PROBE_STALE_NS,
     FrameState,
     build,
+    on_heat,
     on_tick,
     on_tracked,
     sync_write_share,
@@ -146,6 +149,24 @@ def test_without_a_record_the_probe_is_named_as_missing() -> None:
     frame = frame_after()
     assert (frame.idle, frame.in_flight_ios) == (None, None)
     assert "no record" in frame.missing["foreground"]
+
+
+def test_the_newest_period_of_misses_stays_until_the_next() -> None:
+    missed = HeatPeriod(0, 10 * NS_PER_S, (ChunkMisses(7, sync_reads=2),))
+    state = on_heat(absorbed(at(0)), HeatRecord("bcache0", missed.ended_ns, missed))
+    state = on_tick(state, tick(**at(250)))
+    now_ns = START_NS + 250 * NS_PER_MS
+    assert build(state, volume_state(at_ns=now_ns), "bcache0", now_ns).heat == missed
+
+
+@pytest.mark.parametrize(
+    ("later_ns", "why"),
+    [(0, NO_HEAT), (PROBE_STALE_NS + NS_PER_S, "the probe's last record is 4 s old")],
+)
+def test_without_a_period_the_misses_are_unknown(later_ns: int, why: str) -> None:
+    frame = frame_after(at(0), at(250), later_ns=later_ns)
+    assert frame.heat is None
+    assert frame.missing["heat"] == why
 
 
 @pytest.mark.parametrize(
