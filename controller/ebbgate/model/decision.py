@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from ebbgate.model.promotion import Promotion
+
 
 class GateKind(StrEnum):
     """How much destage is let through.
@@ -73,6 +75,7 @@ class Proposal:
     - `congestion_bypass`: False switches the kernel's bypass of a slow cache device off.
     - `split_requests`: makes requests shorter than a cache block, so that dm-cache does not promote
       them at once.
+    - `promotion`: what is to be moved into the cache.
     - `knobs`: overridden values, as the kernel takes them; no strategy sets these knobs.
     - `suppresses`: settings (`gate`, `streams`) that go back to what they were before.
     """
@@ -85,6 +88,7 @@ class Proposal:
     split_requests: bool = False
     congestion_bypass: bool | None = None
     collect_garbage: bool = False
+    promotion: Promotion | None = None
     unsupported: str = ""
     knobs: tuple[tuple[str, str], ...] = ()
     suppresses: tuple[str, ...] = ()
@@ -92,7 +96,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What applies after conflicts were resolved, with every proposal."""
+    """What applies after conflicts were resolved, with every proposal.
+
+    `promotion`: stays the same object until chunks were moved or others are chosen.
+    """
 
     volume: str
     at_ns: int
@@ -104,6 +111,8 @@ class Decision:
     split_requests: bool = False
     congestion_bypass: bool | None = None
     collect_garbage: bool = False
+    promotion: Promotion | None = None
+    promotion_strategy: str = ""
 
 
 RESTORE: Final = "restore"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ebbgate.model.heat import HeatPeriod
+from ebbgate.model.heat import HeatPeriod, VolumeLayout
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import Direction, Histogram
 from ebbgate.model.volume import NO_USERS, DiskUsers
@@ -62,11 +62,15 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class DaemonFacts:
-    """What the daemon knows besides the probe's records and the volume's files."""
+    """What the daemon knows besides the probe's records and the volume's files.
+
+    `layout`: who owns the chunks of the volume; None until it was read.
+    """
 
     foreign_knobs: frozenset[str] = frozenset()
     disk_users: DiskUsers = NO_USERS
     power: DiskPower = NOT_ASKED
+    layout: VolumeLayout | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,9 @@ class Frame:
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
     - `disturbance`: of the last gap that wrote back and could be judged.
     - `promotions`: of dm-cache, since its table was loaded.
+    - `cache_written_bytes`: written to the devices of the cache since boot, by whomever.
     - `heat`: where users missed the cache, in the last period of 10 s for which the probe told.
+    - `layout`: who owns the chunks of the volume; None until it was read.
     - `backing_power`: whether the disks below turn; asked for every 30 s at most.
     - `foreign_knobs`: knobs that ebbgate leaves alone: manual, set by a person, or refused.
     - `disk_users`: what else is on the disks below the volume.
@@ -114,7 +120,9 @@ class Frame:
     time_to_clean_s: float | None = None
     disturbance: Disturbance | None = None
     promotions: int | None = None
+    cache_written_bytes: int | None = None
     heat: HeatPeriod | None = None
+    layout: VolumeLayout | None = None
     backing_power: DiskPower = NOT_ASKED
     cache_mode: str | None = None
     state: str | None = None

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 class Promotion:
     """Chunks (`model.heat`) that are to be moved into the cache now.
 
-    - `chunks`: in the order in which they are moved.
-    - `time_share`: share of time (0..1) in which the mover may read.
+    - `chunks`: in the order of their worth: the first are the most important.
+    - `time_share`: share of time (0..1) in which the mover may read. It reads for seconds at a time
+      and rests for seconds, so that users' latency in both can be compared.
     """
 
     chunks: tuple[int, ...]
@@ -20,11 +21,11 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class ChunksMoved:
-    """A report of the mover; an event of the engine.
+    """A report of the mover, at least once a second while it reads; an event of the engine.
 
     - `moved`: chunks that were read so that the kernel caches them.
     - `failed`: chunks that could not be read, or that a sample did not find in the cache.
-    - `busy_ns`: how long the mover's reads took in all.
+    - `busy_ns`: how long the mover's reads took in all since the last report.
     """
 
     at_ns: int

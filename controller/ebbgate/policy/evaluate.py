@@ -153,6 +153,7 @@ def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...], chosen: R
     cutoff = next((p for p in proposals if p.sequential_cutoff_bytes is not None), _NOBODY)
     split = next((p for p in proposals if p.split_requests), None)
     congestion = next((p for p in proposals if p.congestion_bypass is not None), _NOBODY)
+    promoting = next((p for p in proposals if p.promotion is not None), _NOBODY)
     return Decision(
         volume,
         now_ns,
@@ -164,6 +165,8 @@ def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...], chosen: R
         split_requests=split is not None,
         congestion_bypass=congestion.congestion_bypass,
         collect_garbage=any(p.collect_garbage for p in proposals),
+        promotion=promoting.promotion,
+        promotion_strategy=promoting.strategy,
     )
 
 

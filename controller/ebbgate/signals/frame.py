@@ -76,6 +76,7 @@ class _Fields(TypedDict, total=False):
     time_to_clean_s: float | None
     disturbance: Disturbance | None
     promotions: int | None
+    cache_written_bytes: int | None
     heat: HeatPeriod | None
     cache_mode: str | None
     state: str | None
@@ -194,6 +195,7 @@ def build(
         foreign_knobs=facts.foreign_knobs,
         disk_users=facts.disk_users,
         backing_power=facts.power,
+        layout=facts.layout,
         missing=missing,
     )
 
@@ -222,6 +224,7 @@ def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, 
         "dirty_ratio": dirty_ratio,
         "in_use_ratio": seen.in_use_ratio,
         "promotions": seen.dm.promotions if isinstance(seen.dm, CacheStatus) else None,
+        "cache_written_bytes": seen.cache_written_bytes,
         "cache_mode": seen.cache_mode,
         "state": seen.state,
         "knobs": seen.knobs,
