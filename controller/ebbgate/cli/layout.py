@@ -15,8 +15,9 @@ import click
 
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_error, with_context
+from ebbgate.cli.relations import Tables, table_options
 from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
-from ebbgate.layout import guest, guest_agent, mysql, postgres
+from ebbgate.layout import guest, guest_agent
 from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.locate import Located, Locator, expand
 from ebbgate.layout.mapping import Layer, Piece
@@ -49,18 +50,14 @@ class _Asked:
     """What the command line asks for."""
 
     path: tuple[str, ...]
-    relations: tuple[str, ...]
-    connection: str
-    mysql_tables: tuple[str, ...]
-    mysql_options: str
+    tables: Tables
     image: str | None
     agent: str | None
     disk: str
 
     def check(self) -> None:
         """Raises UsageError for words that do not go together."""
-        named = bool(self.relations or self.mysql_tables)
-        if self.agent and (not self.image or len(self.path) != 1 or named):
+        if self.agent and (not self.image or len(self.path) != 1 or self.tables):
             raise UsageError(
                 "--agent needs the one image of the guest's disk",
                 "ebbgate layout show --image raw IMAGE --agent FILE",
@@ -69,7 +66,7 @@ class _Asked:
             raise UsageError(
                 "--disk is a disk of a guest", "name what its agent says: --agent FILE"
             )
-        if not self.path and not named:
+        if not self.path and not self.tables:
             raise UsageError("nothing to show", "name a file, a block device or a --relation")
 
 
@@ -88,34 +85,7 @@ def agent() -> None:
 
 @layout.command()
 @click.argument("path", nargs=-1, type=click.Path())
-@click.option(
-    "--relation",
-    "relations",
-    multiple=True,
-    metavar="DB.TABLE",
-    help="A table of PostgreSQL (also DB.SCHEMA.TABLE), with its partitions, TOAST and indexes.",
-)
-@click.option(
-    "--postgres",
-    "connection",
-    default="",
-    metavar="WORDS",
-    help="How psql reaches PostgreSQL, such as 'host=/run/postgresql port=5433 user=me'; "
-    "by default as the user postgres.",
-)
-@click.option(
-    "--mysql-table",
-    "mysql_tables",
-    multiple=True,
-    metavar="DB.TABLE",
-    help="A table of MySQL or MariaDB, with its partitions.",
-)
-@click.option(
-    "--mysql-options",
-    default="",
-    metavar="FILE",
-    help="The file from which mysql takes user and password; by default root uses the socket.",
-)
+@table_options
 @click.option(
     "--image",
     type=click.Choice([*ImageFormat]),
@@ -130,14 +100,23 @@ def agent() -> None:
 @click.option("--disk", default="", metavar="NAME", help="The disk's name in the guest (vda).")
 @click.option("--ranges", "all_ranges", is_flag=True, help="Print every range, not only the first.")
 @with_context
-def show(context: Context, all_ranges: bool, **words: Any) -> int:
+def show(
+    context: Context,
+    all_ranges: bool,
+    path: tuple[str, ...],
+    image: str | None,
+    agent: str | None,
+    disk: str,
+    **tables: Any,
+) -> int:
     """Show the layers below each file or block device, and its ranges of the cached volume.
 
     PATH may be a pattern in quotes, such as '/srv/db/**/*.ibd'. It must be on ext4 or XFS; the
     layers may be partitions, linear and striped LVM, dm-crypt and loop devices. Reading the tables
-    of LVM needs root. The exit code is that of the first file that cannot be mapped.
+    of LVM needs root. A relation comes with its indexes. The exit code is that of the first file
+    that cannot be mapped.
     """
-    asked = _Asked(**words)
+    asked = _Asked(path, Tables(**tables), image, agent, disk)
     asked.check()
     locator = Locator(context.sysfs, Mounts(context.proc))
     found, errors = _locate(locator, asked)
@@ -179,11 +158,7 @@ def _each(locator: Locator, asked: _Asked) -> Iterator[Callable[[], Iterable[_Fo
         return
     for path in expand(asked.path):
         yield partial(_file, locator, path, image)
-    for name in asked.relations:
-        ask = partial(postgres.relations, name, asked.connection)
-        yield partial(_relation, locator, name, ask)
-    for name in asked.mysql_tables:
-        ask = partial(mysql.tables, name, asked.mysql_options)
+    for name, ask in asked.tables.each():
         yield partial(_relation, locator, name, ask)
 
 

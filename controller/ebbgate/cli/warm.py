@@ -14,30 +14,40 @@ from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_note, with_context
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.intents import ask, draw_outcome, named
-from ebbgate.errors import ActuationError, UsageError
+from ebbgate.cli.relations import Tables, table_options
+from ebbgate.errors import ActuationError, NotFound, PermissionDenied, UsageError
 from ebbgate.model.override import IntentKind
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Volume
-from ebbgate.model.warm import JobAction, JobState, JobStatus
+from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
 from ebbgate.units import parse_size_bytes
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
 
 _EVERY_S: Final = 1.0
+_INDEX: Final = "index"
 _HINT: Final = "for example --range bcache0:0-10GiB"
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--range", "part", metavar="VOLUME:FROM-TO", help="Warm a part of a volume.")
+@table_options
+@click.option("--indexes", is_flag=True, help="Warm the indexes of each --relation, too.")
 @click.option("--bandwidth", metavar="RATE", help="Read at this rate at most, such as 20MiB/s.")
 @click.option("--wait", is_flag=True, help="Wait until the jobs are over.")
 @with_context
 def warm(
-    context: Context, paths: Sequence[str], part: str | None, bandwidth: str | None, wait: bool
+    context: Context,
+    paths: Sequence[str],
+    part: str | None,
+    indexes: bool,
+    bandwidth: str | None,
+    wait: bool,
+    **tables: Any,
 ) -> None:
-    """Read files into the cache, as jobs of the daemon; without PATH list the jobs.
+    """Read files and tables into the cache, as jobs of the daemon; without them list the jobs.
 
     The kernel caches what is read in a way that it does not take for a stream; files and knobs stay
     as they are. A job reads while users do not need the slow disk, else one piece every two
@@ -46,7 +56,9 @@ def warm(
     by the kernel (the cache was full, slow or collected garbage) or was pushed out again: run it
     once more, with less at a time.
     """
-    requests = list(_requests(context, paths, part))
+    named_tables = Tables(**tables)
+    files = _files(named_tables, indexes) if named_tables else ()
+    requests = list(_requests(context, [*paths, *files], part))
     for _, args in requests:
         if bandwidth is not None:
             args["bandwidth_bytes_per_s"] = _rate(bandwidth)
@@ -93,6 +105,34 @@ def _requests(
             raise UsageError(f"--range: not a part of a volume: {part}", _HINT)
         args = {"from_bytes": _size(start), "to_bytes": _size(end)}
         yield named(context, name), args
+
+
+def _files(tables: Tables, indexes: bool) -> list[str]:
+    """Return the files of these tables that have data. Raises EbbgateError."""
+    found = []
+    for name, ask_database in tables.each():
+        every = ask_database()
+        # One that is named is warmed, whatever it is.
+        chosen = [each for each in every if indexes or each.kind != _INDEX] or every
+        files = [str(file) for each in chosen for file in each.files if _has_data(file)]
+        if not files:
+            raise NotFound(f"{name} is empty: there is nothing to warm")
+        found += files
+    if len(found) > JOBS_MAX:
+        raise UsageError(
+            f"these tables have {len(found)} files, and {JOBS_MAX} jobs may wait",
+            "warm one partition at a time, or name files: see ebbgate layout show --relation",
+        )
+    return found
+
+
+def _has_data(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except PermissionError as error:
+        raise PermissionDenied(f"{file} cannot be read", "run this as root") from error
 
 
 def _size(text: str) -> int:

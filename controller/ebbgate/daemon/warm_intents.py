@@ -21,14 +21,13 @@ from ebbgate.intents.validation import Intent
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.model.warm import JobAction, JobState, JobStatus
+from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
 from ebbgate.probes.block import cached_volumes_below
 from ebbgate.units import format_bytes, parse_hprint, sectors_to_bytes
 from ebbgate.warm.pace import obstacle
 
 _KEPT: Final = 8
 """Jobs of a volume that are over and still shown."""
-_QUEUE_MAX: Final = 32
 _SECTOR: Final = 512
 _STAYS: Final = "what is in the cache stays there"
 
@@ -56,8 +55,8 @@ class WarmIntents:
             bandwidth_bytes_per_s=args.bandwidth_bytes_per_s,
             since_unix_ns=time.time_ns(),
         )
-        if len(self._running()) >= _QUEUE_MAX:
-            raise ActuationError(f"{_QUEUE_MAX} jobs wait already", "see ebbgate jobs")
+        if len(self._running()) >= JOBS_MAX:
+            raise ActuationError(f"{JOBS_MAX} jobs wait already", "see ebbgate jobs")
         job = WarmJob(intent, await WarmProcess.start(), status, self._publish, self._ended)
         try:
             return await self._begun(job)

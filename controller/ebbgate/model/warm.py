@@ -6,6 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+JOBS_MAX: Final = 32
+"""Jobs that wait or read at one time, of all volumes."""
 
 
 class JobState(StrEnum):
