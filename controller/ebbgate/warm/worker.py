@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import ctypes
 import json
-import mmap
 import os
 import platform
 import resource
-import select
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +31,6 @@ from ebbgate.units import MIB, NS_PER_S, format_bytes
 from ebbgate.warm.plan import (
     READ_BYTES_MAX,
     REPEAT_BYTES_MAX,
-    UNIT_BYTES,
     WINDOW_BLOCKS,
     BcachePlan,
     Piece,
@@ -43,6 +39,7 @@ from ebbgate.warm.plan import (
     blocks,
     spread,
 )
+from ebbgate.warm.reader import NEIGHBOURS, Reader, send_event
 from ebbgate.warm.target import Target, open_file, open_range
 
 _IOPRIO: Final = 0x6005
@@ -56,29 +53,21 @@ _SAMPLES: Final = 256
 _PASSES_MAX: Final = 3
 _ENOUGH: Final = {"bcache": 0.995, "dm-cache": 0.97}
 """Share of hits in a sample that ends the passes."""
-_NEIGHBOURS: Final = 2
 _SETTLE_S: Final = 5.0
 _FORGOTTEN_S: Final = 5.5
 """bcache joins a read with one that ended where it starts for 5 s (request.c, check_should_bypass):
 a pass that follows sooner continues the sequences of the one before.
 """
 _SETTLE_STEP_S: Final = 0.2
-_ROUNDS_MAX: Final = 8
-"""smq promotes a block at the second to fifth round; in a full cache one more is needed."""
 
 
 @dataclass(slots=True)
-class Worker:
+class Worker(Reader):
     """Reads a target in passes until a sample of it is in the cache.
 
     `allowed`: reads that may still be sent before the next command; None: without end.
     """
 
-    target: Target
-    kind: str = ""
-    unit: int = 512
-    block: int = 0
-    burst: int = 0
     run: int = 0
     rate: int = 0
     allowed: int | None = 0
@@ -87,25 +76,16 @@ class Worker:
     total: int = 0
     checked: int = 0
     hits: int = 0
-    _backing: int = -1
     _since_burst: int = 0
     _due_ns: int = 0
     _reported_ns: int = 0
     _looked_ns: int = 0
-    _buffer: memoryview = field(default_factory=lambda: memoryview(mmap.mmap(-1, READ_BYTES_MAX)))
-    _rest: bytes = b""
-
-    def start(self, command: dict[str, Any]) -> None:
-        """Take the facts about the cache."""
-        self.kind, self.unit = command["kind"], command["unit"]
-        self.block, self.burst = command["block"], command["burst"]
-        self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
 
     def run_to_end(self) -> None:
         """Read and check until enough is in the cache, or no more goes in. Raises Unavailable."""
         pieces, cut = aligned(self.target.pieces, self.unit)
         if cut:
-            send("unaligned", bytes=cut)
+            send_event("unaligned", bytes=cut)
         if not pieces:
             raise Unavailable("there is nothing to warm", "it is empty, or all of it was left out")
         touched = blocks(pieces, self.block) if self.kind == "dm-cache" else ()
@@ -113,7 +93,7 @@ class Worker:
         for number in range(_PASSES_MAX):
             self.phase, self.read = "read", 0
             if number and not touched:
-                self._pause(_FORGOTTEN_S)
+                self.pause(_FORGOTTEN_S)
             if touched:
                 self.total = sum(read.length_bytes for read in touched)
                 self._dm_cache_pass(touched)
@@ -131,47 +111,37 @@ class Worker:
     # ---- passes --------------------------------------------------------------------------------
     def _bcache_pass(self, plan: BcachePlan) -> None:
         while True:
-            self._wait()
+            self.wait()
             read = plan.next(self.run)
             if read is None:
                 return
-            self._send(read, read.length_bytes)
+            self.send(read, read.length_bytes)
             self.read += read.length_bytes
 
     def _dm_cache_pass(self, reads: Sequence[Read]) -> None:
         """Read in each block of a few regions in turn, until it is a hit."""
         for start in range(0, len(reads), WINDOW_BLOCKS):
-            missing = reads[start : start + WINDOW_BLOCKS]
-            for number in range(_ROUNDS_MAX):
-                # The kernel copies a whole block, once.
-                cost = UNIT_BYTES if number else self.block
-                missing = [read for read in missing if not self._touch(read, cost)]
-                if not missing:
-                    break
+            missing = self.in_turn(reads[start : start + WINDOW_BLOCKS], self._touch)
             self.read += sum(read.length_bytes for read in missing)
 
-    def _touch(self, read: Read, cost: int) -> bool:
-        """Read a little; return whether it was a hit. `cost`: bytes that count for the rate."""
-        self._wait()
-        before = self._backing_reads()
-        self._send(Read(read.offset_bytes, min(UNIT_BYTES, read.length_bytes)), cost)
-        hit = self._backing_reads() == before
+    def _touch(self, read: Read, cost_bytes: int) -> bool:
+        hit = self.touch(read, cost_bytes)
         self.read += read.length_bytes if hit else 0
         return hit
 
-    def _send(self, read: Read, cost: int) -> None:
-        length = read.length_bytes
-        got = os.preadv(self.target.handle, [self._buffer[:length]], read.offset_bytes)
-        if got == 0:
+    def send(self, read: Read, cost_bytes: int) -> None:
+        """Read; raises Unavailable behind the end of the file."""
+        if self.read_at(read.offset_bytes, read.length_bytes) == 0:
             raise Unavailable("the file was truncated")
-        self._since_burst += length
+        self._since_burst += read.length_bytes
         if self.allowed is not None:
             self.allowed -= 1
         if self.burst and self._since_burst >= self.burst:
             self._since_burst, self.allowed = 0, 0
             self._report("burst")
         if self.rate:
-            self._due_ns = max(self._due_ns, time.monotonic_ns()) + cost * NS_PER_S // self.rate
+            busy_ns = cost_bytes * NS_PER_S // self.rate
+            self._due_ns = max(self._due_ns, time.monotonic_ns()) + busy_ns
 
     # ---- the check -----------------------------------------------------------------------------
     def _sample(
@@ -181,7 +151,7 @@ class Worker:
         if touched:
             step = max(1, len(touched) // _SAMPLES)
             return touched[number * step // _PASSES_MAX :: step]
-        step = max(self.unit * _PASSES_MAX * _NEIGHBOURS, self.total // _SAMPLES)
+        step = max(self.unit * _PASSES_MAX * NEIGHBOURS, self.total // _SAMPLES)
         first = number * step // _PASSES_MAX
         places = (each // self.unit * self.unit for each in (step, first))
         return tuple(spread(pieces, *places))
@@ -191,37 +161,20 @@ class Worker:
         self._settle()
         self.checked = self.hits = 0
         for read in reads:
-            self._wait()
+            self.wait()
             self.checked += 1
-            self.hits += self._is_hit(read)
-
-    def _is_hit(self, read: Read) -> bool:
-        """Another request may reach the backing device meanwhile, so that one try is too few.
-
-        Each try reads another place of the same block, which the one before has not cached.
-        """
-        for neighbour in range(min(_NEIGHBOURS, read.length_bytes // self.unit)):
-            offset = read.offset_bytes + neighbour * self.unit
-            before = self._backing_reads()
-            with suppress(OSError):
-                os.preadv(self.target.handle, [self._buffer[: self.unit]], offset)
-            if self._backing_reads() == before:
-                return True
-        return False
+            self.hits += self.is_hit(read)
 
     def _settle(self) -> None:
         """Wait until the kernel copies nothing more into the cache."""
         end_s = time.monotonic() + _SETTLE_S
         before = -1
-        while time.monotonic() < end_s and (now := self._backing_reads()) != before:
+        while time.monotonic() < end_s and (now := self.backing_reads()) != before:
             before = now
-            self._pause(_SETTLE_STEP_S)
-
-    def _backing_reads(self) -> int:
-        return int(os.pread(self._backing, 256, 0).split()[0])
+            self.pause(_SETTLE_STEP_S)
 
     # ---- commands and reports ------------------------------------------------------------------
-    def _wait(self) -> None:
+    def wait(self) -> None:
         """Return when the next read may be sent. Raises Unavailable if the file has changed."""
         while True:
             now_ns = time.monotonic_ns()
@@ -234,33 +187,19 @@ class Worker:
             stopped = self.allowed is not None and self.allowed <= 0
             late_ns = self._due_ns - now_ns
             timeout = 1.0 if stopped else max(0.0, min(1.0, late_ns / NS_PER_S))
-            ready, _, _ = select.select([0], [], [], timeout)
-            if ready:
-                self._take(os.read(0, 4096))
-            elif not stopped and self._due_ns <= time.monotonic_ns():
+            if not self.listen(timeout) and not stopped and self._due_ns <= time.monotonic_ns():
                 return
 
-    def _pause(self, seconds: float) -> None:
-        end_s = time.monotonic() + seconds
-        while (left_s := end_s - time.monotonic()) > 0:
-            if select.select([0], [], [], left_s)[0]:
-                self._take(os.read(0, 4096))
-
-    def _take(self, received: bytes) -> None:
-        if not received:
-            # The daemon is gone.
-            raise SystemExit(0)
-        *lines, self._rest = (self._rest + received).split(b"\n")
-        for line in lines:
-            command = json.loads(line)
-            name = command["command"]
-            self.allowed = {"go": None, "step": 1, "hold": 0}[name]
-            if name != "hold":
-                self.run, self.rate = command["run"], command["rate"]
+    def on_command(self, command: dict[str, Any]) -> None:
+        """Go on, read once, or stop."""
+        name = command["command"]
+        self.allowed = {"go": None, "step": 1, "hold": 0}[name]
+        if name != "hold":
+            self.run, self.rate = command["run"], command["rate"]
 
     def _report(self, event: str) -> None:
         self._reported_ns = time.monotonic_ns()
-        send(
+        send_event(
             event,
             phase=self.phase,
             read=self.read,
@@ -268,12 +207,6 @@ class Worker:
             checked=self.checked,
             hits=self.hits,
         )
-
-
-def send(event: str, **fields: object) -> None:
-    """Write one line to the daemon."""
-    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
-    sys.stdout.flush()
 
 
 def become_background() -> None:
@@ -302,7 +235,7 @@ def main() -> int:
     commands = FileIO(0, closefd=False)
     try:
         target = _opened(json.loads(commands.readline()))
-        send(
+        send_event(
             "opened",
             devno=target.devno,
             bytes=sum(piece.length_bytes for piece in target.pieces),
@@ -315,14 +248,14 @@ def main() -> int:
             worker.start(json.loads(line))
             worker.run_to_end()
     except EbbgateError as error:
-        send("failed", text=error.message, hint=error.hint)
+        send_event("failed", text=error.message, hint=error.hint)
     except MemoryError:
-        send("failed", text=f"it needs more than {format_bytes(_MEMORY_BYTES_MAX)} of memory")
+        send_event("failed", text=f"it needs more than {format_bytes(_MEMORY_BYTES_MAX)} of memory")
     except (BrokenPipeError, ConnectionResetError):
         # The daemon has ended the job.
         return 0
     except OSError as error:
-        send("failed", text=f"it could not be read: {error.strerror}")
+        send_event("failed", text=f"it could not be read: {error.strerror}")
     return 0
 
 

@@ -30,10 +30,10 @@ class Machine:
         self.sent: list[tuple[int, int]] = []
         self.cached = False
         self.backing_reads = itertools.count()
-        patch.setattr("ebbgate.warm.worker.select.select", lambda *_: ([], [], []))
+        patch.setattr("ebbgate.warm.reader.select.select", lambda *_: ([], [], []))
         patch.setattr(Worker, "_settle", lambda _: None)
-        patch.setattr(Worker, "_pause", lambda *_: None)
-        patch.setattr(Worker, "_backing_reads", lambda _: self.count())
+        patch.setattr(Worker, "pause", lambda *_: None)
+        patch.setattr(Worker, "backing_reads", lambda _: self.count())
         patch.setattr("ebbgate.warm.worker.os.preadv", self.preadv)
         self.handle = os.open(path, os.O_RDONLY)
 

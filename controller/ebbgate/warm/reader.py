@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads from a file or volume, tells hits from misses, and takes commands of ebbgated meanwhile.
+
+I/O: one file or volume, sysfs; JSON lines on stdin and stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ebbgate.warm.plan import READ_BYTES_MAX, UNIT_BYTES, Read
+from ebbgate.warm.target import Target
+
+NEIGHBOURS: Final = 2
+"""Places of a block that are tried before it counts as a miss."""
+_ROUNDS_MAX: Final = 8
+"""smq promotes a block at the second to fifth round; in a full cache one more is needed."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """What the workers have in common; each decides when it reads (`wait`) and how (`send`).
+
+    `unit`, `block`: see `CacheFacts`. `burst`: bytes after which the kernel collects garbage, 0 for
+    a cache that does not.
+    """
+
+    target: Target
+    kind: str = ""
+    unit: int = 512
+    block: int = 0
+    burst: int = 0
+    _backing: int = -1
+    _buffer: memoryview = field(default_factory=lambda: memoryview(mmap.mmap(-1, READ_BYTES_MAX)))
+    _rest: bytes = b""
+
+    def start(self, command: dict[str, Any]) -> None:
+        """Take the facts about the cache."""
+        self.kind, self.unit = command["kind"], command["unit"]
+        self.block, self.burst = command["block"], command["burst"]
+        self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
+
+    # ---- of each worker ------------------------------------------------------------------------
+    def run_to_end(self) -> None:
+        """Read until all is done. Raises EbbgateError."""
+        raise NotImplementedError
+
+    def wait(self) -> None:
+        """Return when the next read may be sent."""
+        raise NotImplementedError
+
+    def send(self, read: Read, cost_bytes: int) -> None:
+        """Read. `cost_bytes`: what the backing device has to read for it."""
+        raise NotImplementedError
+
+    def on_command(self, command: dict[str, Any]) -> None:
+        """Take a command."""
+        raise NotImplementedError
+
+    # ---- hits and misses -----------------------------------------------------------------------
+    def in_turn(self, reads: Sequence[Read], touch: Callable[[Read, int], bool]) -> Sequence[Read]:
+        """Read a little of each of these cache blocks in turn until all are hits; return the rest.
+
+        `touch`: see the method of that name.
+        """
+        missing = reads
+        for number in range(_ROUNDS_MAX):
+            # The kernel copies a whole block, once.
+            cost = UNIT_BYTES if number else self.block
+            missing = [read for read in missing if not touch(read, cost)]
+            if not missing:
+                break
+        return missing
+
+    def touch(self, read: Read, cost_bytes: int) -> bool:
+        """Read a little, once that is allowed; return whether it was a hit."""
+        self.wait()
+        before = self.backing_reads()
+        self.send(Read(read.offset_bytes, min(UNIT_BYTES, read.length_bytes)), cost_bytes)
+        return self.backing_reads() == before
+
+    def is_hit(self, read: Read) -> bool:
+        """Return whether a read that the backing device does not see is possible here.
+
+        Another request may reach the backing device meanwhile, so that one try is too few. Each try
+        reads another place of the same block, which the one before has not cached.
+        """
+        for neighbour in range(min(NEIGHBOURS, read.length_bytes // self.unit)):
+            offset = read.offset_bytes + neighbour * self.unit
+            before = self.backing_reads()
+            with suppress(OSError):
+                self.read_at(offset, self.unit)
+            if self.backing_reads() == before:
+                return True
+        return False
+
+    def read_at(self, offset_bytes: int, length_bytes: int) -> int:
+        """Read, and forget it; return how many bytes there were. Raises OSError."""
+        return os.preadv(self.target.handle, [self._buffer[:length_bytes]], offset_bytes)
+
+    def backing_reads(self) -> int:
+        """Return how many reads the backing device has completed."""
+        return int(os.pread(self._backing, 256, 0).split()[0])
+
+    # ---- commands ------------------------------------------------------------------------------
+    def pause(self, seconds: float) -> None:
+        """Send nothing for some time."""
+        end_s = time.monotonic() + seconds
+        while (left_s := end_s - time.monotonic()) > 0:
+            self.listen(left_s)
+
+    def listen(self, seconds: float) -> bool:
+        """Wait for commands and take them; return whether one came in this time."""
+        ready, _, _ = select.select([0], [], [], seconds)
+        if not ready:
+            return False
+        received = os.read(0, 4096)
+        if not received:
+            # The daemon is gone.
+            raise SystemExit(0)
+        *lines, self._rest = (self._rest + received).split(b"\n")
+        for line in lines:
+            self.on_command(json.loads(line))
+        return True
+
+
+def send_event(event: str, **fields: object) -> None:
+    """Write one line to the daemon."""
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
