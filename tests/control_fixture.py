@@ -37,6 +37,7 @@ class Served:
     def __init__(self, ok: bool, text: str) -> None:
         self.ok = ok
         self.text = text
+        self.data: Mapping[str, str | int] = {}
 
 
 class ControlHarness:

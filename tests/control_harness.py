@@ -24,7 +24,7 @@ from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 
 T = TypeVar("T")
-Outcome = tuple[bool, str]
+Outcome = tuple[bool, str] | tuple[bool, str, Mapping[str, str | int]]
 Decide = Callable[[IntentRow], Outcome | None]
 _DEADLINE_S: Final = 20.0
 
@@ -62,7 +62,7 @@ class _Dispatcher:
         if self._store is not None:
             self._store.add_intent(row)
             if outcome is not None:
-                self._store.resolve_intent(row.id, time.time_ns(), *outcome)
+                self._store.resolve_intent(row.id, time.time_ns(), *outcome[:2])
         return row.id, done
 
 

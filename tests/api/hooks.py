@@ -34,6 +34,9 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         _intent("policy_remove", None, name="night"),
         _intent("warm", None, path="/srv/db"),
         _intent("job", None, job=1, action="pause"),
+        _intent("warm", None, ranges="0+f,10,-21", chunk_bytes=2**20, uuid="0b1e5000"),
+        _intent("warm", ranges="0+f", chunk_bytes=2**21),
+        _intent("hot"),
         _intent("warm", from_bytes=2**20, to_bytes=2**30, bandwidth_bytes_per_s=2**24),
     ],
     "POST /api/v1/policies/check": [
@@ -69,6 +72,7 @@ _RELATIONS: dict[str, tuple[str, ...]] = {
         r"^[a-z_]+ (is for|takes no|needs) ",
         r"^[a-z_]+: [a-z_]+: ",
         "^warm: a volume takes a range that ends after its start, and no path$",
+        "^warm: ranges",
         "^[a-z_]+: unknown argument ",
         "^X-Ebbgate-Who ",
         "^(args|volume): ",

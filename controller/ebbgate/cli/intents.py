@@ -22,9 +22,10 @@ from ebbgate.cli.context import (
     with_context,
 )
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.intents.arguments import OVERRIDE_NS_MAX
 from ebbgate.intents.client import ControlClient, NotAnswering, Refused
 from ebbgate.intents.protocol import LABEL_LENGTH_MAX, Answer, State
-from ebbgate.intents.validation import OVERRIDE_NS_MAX, check_intent
+from ebbgate.intents.validation import check_intent
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.probes.topology import find
@@ -115,6 +116,15 @@ def ask(
     Raises UsageError for a request that is not valid, Unavailable without a daemon or an outcome in
     time, PermissionDenied, NotFound and ActuationError for a refusal or a failure.
     """
+    number, answer = answered(context, kind, volume, args)
+    name = volume.name if isinstance(volume, Volume) else volume
+    return {"volume": name, "kind": str(kind), **args, "request": number, "outcome": answer.text}
+
+
+def answered(
+    context: Context, kind: IntentKind, volume: Volume | str | None, args: Mapping[str, Any]
+) -> tuple[int, Answer]:
+    """The same; return its number and the daemon's own answer."""
     check_intent(kind, volume, args)
     name = volume.name if isinstance(volume, Volume) else volume
     deadline_s = time.monotonic() + context.answer_timeout_s
@@ -132,7 +142,7 @@ def ask(
         answer = _outcome(context, client, number, deadline_s)
     if answer.state is not State.DONE:
         raise _failed(name, answer.text or "failed; the daemon gave no reason", answer.hint)
-    return {"volume": name, "kind": str(kind), **args, "request": number, "outcome": answer.text}
+    return number, answer
 
 
 def label() -> str:

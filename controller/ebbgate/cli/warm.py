@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`warm`, `jobs`: reads files and ranges into the cache. I/O: the control socket; the history."""
+"""`warm`, `jobs`: reads files and ranges into the cache; saves what is hot.
+
+I/O: the control socket; the history; files of hot sets.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import click
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_note, with_context
 from ebbgate.cli.daemon_status import look
+from ebbgate.cli.hot_set import HotSetFiles, hot_set_options, restore_request, save_hot_set
 from ebbgate.cli.intents import ask, draw_outcome, named
 from ebbgate.cli.relations import Tables, table_options
 from ebbgate.errors import ActuationError, NotFound, PermissionDenied, UsageError
@@ -35,6 +39,7 @@ _HINT: Final = "for example --range bcache0:0-10GiB"
 @click.option("--range", "part", metavar="VOLUME:FROM-TO", help="Warm a part of a volume.")
 @table_options
 @click.option("--indexes", is_flag=True, help="Warm the indexes of each --relation, too.")
+@hot_set_options
 @click.option("--bandwidth", metavar="RATE", help="Read at this rate at most, such as 20MiB/s.")
 @click.option("--wait", is_flag=True, help="Wait until the jobs are over.")
 @with_context
@@ -45,7 +50,7 @@ def warm(
     indexes: bool,
     bandwidth: str | None,
     wait: bool,
-    **tables: Any,
+    **words: Any,
 ) -> None:
     """Read files and tables into the cache, as jobs of the daemon; without them list the jobs.
 
@@ -55,10 +60,23 @@ def warm(
     is read again, and the share of it that was in the cache is shown. What is missing was not taken
     by the kernel (the cache was full, slow or collected garbage) or was pushed out again: run it
     once more, with less at a time.
+
+    `--save FILE VOLUME` writes which parts of VOLUME were used last, as far as a sample of one
+    block per MiB tells since the daemon was started; `--restore FILE` warms them again, after the
+    cache device was replaced or the volume was attached anew.
     """
-    named_tables = Tables(**tables)
+    hot = HotSetFiles(*(words.pop(name) for name in ("save", "force", "restore", "volume")))
+    hot.check()
+    named_tables = Tables(**words)
+    if hot.save:
+        if part or named_tables:
+            raise UsageError("--save takes one volume and nothing else", "see ebbgate warm --help")
+        emit(context, save_hot_set(context, hot, paths), draw_outcome)
+        return
     files = _files(named_tables, indexes) if named_tables else ()
     requests = list(_requests(context, [*paths, *files], part))
+    if hot.restore:
+        requests.append(restore_request(context, hot))
     for _, args in requests:
         if bandwidth is not None:
             args["bandwidth_bytes_per_s"] = _rate(bandwidth)

@@ -23,6 +23,7 @@ from ebbgate.control.volume_signals import SignalRecord, VolumeSignals
 from ebbgate.log_messages.volumes import DECISION, TABLE_RELOADED, VOLUME_POLICY
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
+from ebbgate.model.hot_set import HotSet
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.records import (
     Edge,
@@ -201,6 +202,10 @@ class VolumeLoop:
     def keep_cutoff(self, least_bytes: int | None) -> None:
         """Let no strategy set a lower cutoff while a warm-up reads; None: it is over."""
         self._step(WarmChange(least_bytes))
+
+    def hot_set(self) -> HotSet:
+        """Return the parts of the volume that were used last."""
+        return self.signals.hot_set()
 
     def settled(self) -> Future[None]:
         """Return a future that is done when the knob writes that were begun are."""

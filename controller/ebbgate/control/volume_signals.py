@@ -10,6 +10,7 @@ from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
+from ebbgate.model.hot_set import HotSet
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import HeatRecord, ReuseSamples, Tick, Tracked, TrackRefused
 from ebbgate.model.status import CacheWrites, MissRatioStatus
@@ -24,6 +25,7 @@ from ebbgate.signals.frame import (
     reset_counters,
     totals,
 )
+from ebbgate.signals.hot_chunks import HotChunks
 from ebbgate.signals.kernel_sleep import KernelSleep
 from ebbgate.signals.totals import Changes, Totals
 from ebbgate.signals.volume_curve import VolumeCurve
@@ -50,11 +52,17 @@ class VolumeSignals:
     _kernel_sleep: KernelSleep | None = None
     _dirty_since_ns: int | None = None
     _curve: VolumeCurve = field(default_factory=VolumeCurve)
+    _hot: HotChunks = field(init=False)
+
+    def __post_init__(self) -> None:
+        caches = self.writer.volume.caches
+        self._hot = HotChunks(sum(device.size_bytes for device in caches))
 
     def on_record(self, record: SignalRecord) -> None:
         """Take a record of the probe."""
         if isinstance(record, ReuseSamples):
             self._curve.on_samples(record)
+            self._hot.on_samples(record)
             return
         if isinstance(record, HeatRecord):
             self._frames = on_heat(self._frames, record)
@@ -112,6 +120,10 @@ class VolumeSignals:
     def miss_ratio(self, cache_bytes: int | None) -> MissRatioStatus:
         """Return which share of reads caches of other sizes would miss."""
         return self._curve.status(cache_bytes, self.now_ns())
+
+    def hot_set(self) -> HotSet:
+        """Return the parts of the volume that were used last."""
+        return self._hot.hot_set(self._curve.observed_ns(self.now_ns()))
 
     def totals(self, changes: Changes, decisions: int, rollbacks: Mapping[str, int]) -> Totals:
         """Return what was counted since the daemon follows the volume."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -69,10 +69,14 @@ class IntentLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IntentOutcome:
-    """`text`: what was done, or why not and the next step, in sentences."""
+    """`text`: what was done, or why not and the next step, in sentences.
+
+    `data`: what was asked for; only the client gets it.
+    """
 
     ok: bool
     text: str
+    data: Mapping[str, str | int] = field(default_factory=dict)
 
 
 class IntentDispatcher:
@@ -155,7 +159,7 @@ class IntentDispatcher:
     async def _answered(self, intent: Intent) -> IntentOutcome:
         try:
             async with asyncio.timeout(self.deadline_s):
-                outcome = IntentOutcome(True, await self._carried_out(intent))
+                outcome = await self._carried_out(intent)
         except TimeoutError:
             await self._saved_soon()
             outcome = IntentOutcome(
@@ -182,7 +186,7 @@ class IntentDispatcher:
             await self._target.publish(self._names(intent.volume))
         except Exception:
             _LOG.exception(REQUEST_STATUS_NOT_SENT, intent.id)
-        outcome = IntentOutcome(outcome.ok, clean_lines(outcome.text))
+        outcome = replace(outcome, text=clean_lines(outcome.text))
         self._record(intent, outcome)
         try:
             async with asyncio.timeout(_VISIBLE_S):
@@ -190,7 +194,7 @@ class IntentDispatcher:
         except (TimeoutError, OSError, EbbgateError) as error:
             _LOG.debug("request %d is not in the history yet: %s", intent.id, error)
             text = f"{outcome.text}\nit is not in the history yet: ebbgate status may be old"
-            outcome = IntentOutcome(outcome.ok, text)
+            outcome = replace(outcome, text=text)
         return outcome
 
     def _record(self, intent: Intent, outcome: IntentOutcome) -> None:
@@ -198,10 +202,12 @@ class IntentDispatcher:
         text = outcome.text.replace("\n", " | ")
         _LOG.info(REQUEST_DONE, intent.id, intent.kind, intent.who, text)
 
-    async def _carried_out(self, intent: Intent) -> str:
-        """Return what was done, in sentences. Raises EbbgateError."""
+    async def _carried_out(self, intent: Intent) -> IntentOutcome:
+        """Return what was done. Raises EbbgateError."""
+        if intent.kind == IntentKind.HOT:
+            return IntentOutcome(True, *await self.warm.hot_set(intent))
         if intent.kind in self._once:
-            return await self._once[intent.kind](intent)
+            return IntentOutcome(True, await self._once[intent.kind](intent))
         each = self._each[intent.kind]
         loops = [self._target.volumes[name] for name in self._names(intent.volume)]
         if intent.volume is not None and not loops:
@@ -213,7 +219,7 @@ class IntentDispatcher:
             raise failed[0]
         if failed:
             raise _together(done)
-        return "; ".join(map(str, done)) or "no volumes here"
+        return IntentOutcome(True, "; ".join(map(str, done)) or "no volumes here")
 
     def _names(self, volume: str | None) -> list[str]:
         """Return the volumes that are meant: all without a name; none if it is gone."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
-from dataclasses import replace
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ebbgate.background import BackgroundWorker
@@ -17,19 +17,28 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.warm_job import CacheFacts, Opened, WarmJob, begun_text
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, UsageError
-from ebbgate.intents.validation import Intent
+from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.hot_set import fitting, ranges_to_text
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
-from ebbgate.probes.block import cached_volumes_below
-from ebbgate.units import format_bytes, parse_hprint, sectors_to_bytes
-from ebbgate.warm.pace import obstacle
+from ebbgate.probes.block import cached_volumes_below, volume_uuid
+from ebbgate.units import format_bytes, format_ns, parse_hprint, sectors_to_bytes
+from ebbgate.warm.pace import SHARE_MAX, obstacle
 
 _KEPT: Final = 8
 """Jobs of a volume that are over and still shown."""
 _SECTOR: Final = 512
 _STAYS: Final = "what is in the cache stays there"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """What a worker is to open, and what was left out already: bytes by reason."""
+
+    message: Mapping[str, object]
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 class WarmIntents:
@@ -46,10 +55,9 @@ class WarmIntents:
     async def begin(self, intent: Intent) -> str:
         """Begin a job; return what it does, in words. Raises EbbgateError."""
         args = intent.args
-        target = args.path or f"{args.from_bytes}-{args.to_bytes}"
         status = JobStatus(
             intent.id,
-            target,
+            _target(args),
             JobState.WAITING,
             intent.who,
             bandwidth_bytes_per_s=args.bandwidth_bytes_per_s,
@@ -66,7 +74,9 @@ class WarmIntents:
 
     async def _begun(self, job: WarmJob) -> str:
         """Open the target and begin to read, or wait for another job of the volume."""
-        opened = await job.open(self._request(job.intent))
+        request = await self._request(job.intent)
+        opened = await job.open(request.message)
+        opened = replace(opened, left_out={**opened.left_out, **request.left_out})
         loop = await self._loop_of(job.intent, opened)
         _check(loop, opened)
         facts = await self._reader.run(lambda: _facts(self._sysfs, loop.volume))
@@ -108,6 +118,26 @@ class WarmIntents:
         job.pause(action is JobAction.PAUSE)
         return f"job {job.status.id} {'is paused' if job.paused else 'goes on'}"
 
+    async def hot_set(self, intent: Intent) -> tuple[str, Mapping[str, str | int]]:
+        """Return how much of a volume is hot, in words, and which parts. Raises EbbgateError."""
+        loop = self._named(intent.volume or "")
+        volume, found = loop.volume, loop.hot_set()
+        watched = f"observed for {format_ns(found.observed_ns)}"
+        if not found.ranges:
+            raise ActuationError(
+                f"{volume.title}: no use of it was sampled yet ({watched})", "try again later"
+            )
+        data: dict[str, str | int] = {
+            "volume": volume.title,
+            "uuid": await self._reader.run(lambda: volume_uuid(self._sysfs, volume)),
+            "size_bytes": volume.size_bytes,
+            "chunk_bytes": found.chunk_bytes,
+            "observed_ns": found.observed_ns,
+            "ranges": ranges_to_text(found.ranges),
+        }
+        size, count = format_bytes(found.total_bytes), len(found.ranges)
+        return f"{volume.title}: {size} in {count} ranges, {watched}", data
+
     # ---- events of the daemon ------------------------------------------------------------------
     def on_tick(self, name: str) -> None:
         """A volume was looked at."""
@@ -131,21 +161,36 @@ class WarmIntents:
             await job.end(JobState.CANCELLED, "ebbgated ended")
 
     # ---- details -------------------------------------------------------------------------------
-    def _request(self, intent: Intent) -> dict[str, object]:
-        if intent.args.path:
-            return {"path": intent.args.path}
+    async def _request(self, intent: Intent) -> OpenRequest:
+        """Return what the worker is to open. Raises EbbgateError."""
+        args = intent.args
+        if args.path:
+            return OpenRequest({"path": args.path})
+        if args.uuid:
+            return _hot_request(await self._with_uuid(args.uuid), args)
         loop = self._named(intent.volume or "")
-        volume, end = loop.volume, intent.args.to_bytes
-        if end > volume.size_bytes:
+        if args.ranges:
+            return _hot_request(loop, args)
+        if args.to_bytes > loop.volume.size_bytes:
             raise UsageError(
-                f"{volume.title} ends at {format_bytes(volume.size_bytes)}", "choose a lower end"
+                f"{loop.volume.title} ends at {format_bytes(loop.volume.size_bytes)}",
+                "choose a lower end",
             )
-        return {
-            "device": f"/dev/{volume.kernel_name}",
-            "devno": volume.devno,
-            "start": intent.args.from_bytes,
-            "end": end,
-        }
+        return OpenRequest(_of_device(loop.volume, [(args.from_bytes, args.to_bytes)]))
+
+    async def _with_uuid(self, uuid: str) -> VolumeLoop:
+        """Return the volume, whatever it is called by now. Raises NotFound."""
+        loops = list(self._volumes.values())
+        found = await self._reader.run(
+            lambda: [volume_uuid(self._sysfs, loop.volume) for loop in loops]
+        )
+        for loop, each in zip(loops, found, strict=True):
+            if each == uuid:
+                return loop
+        raise NotFound(
+            f"no volume here has the uuid {uuid}, of which the ranges were saved",
+            "to warm them on another volume: --volume NAME",
+        )
 
     def _named(self, name: str) -> VolumeLoop:
         for loop in self._volumes.values():
@@ -200,6 +245,36 @@ class WarmIntents:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _target(args: IntentArgs) -> str:
+    """Name what is warmed."""
+    if args.ranges:
+        return f"{len(args.ranges)} saved ranges"
+    return args.path or f"{args.from_bytes}-{args.to_bytes}"
+
+
+def _of_device(volume: Volume, ranges: Sequence[tuple[int, int]]) -> dict[str, object]:
+    return {"device": f"/dev/{volume.kernel_name}", "devno": volume.devno, "ranges": ranges}
+
+
+def _hot_request(loop: VolumeLoop, args: IntentArgs) -> OpenRequest:
+    """Ask for the hottest ranges that fit into the cache. Raises UsageError."""
+    volume, chunk = loop.volume, args.chunk_bytes
+    end = max(each.first * chunk + (each.count - 1) * chunk for each in args.ranges)
+    if end >= volume.size_bytes:
+        raise UsageError(
+            f"the ranges reach to {format_bytes(end + chunk)}, but {volume.title} ends at"
+            f" {format_bytes(volume.size_bytes)}",
+            "they are of another volume, or of a time when it was larger",
+        )
+    frame = loop.state.current_frame
+    cache_bytes = (frame.cache_bytes if frame else None) or 0
+    fit = fitting(args.ranges, int(SHARE_MAX * cache_bytes) // chunk)
+    ranges = [(e.first * chunk, min(e.end * chunk, volume.size_bytes)) for e in fit]
+    cut = chunk * (sum(e.count for e in args.ranges) - sum(e.count for e in fit))
+    left_out = {f"beyond {SHARE_MAX:.0%} of the cache, the coldest": cut} if cut else {}
+    return OpenRequest(_of_device(volume, ranges), left_out)
 
 
 def _check(loop: VolumeLoop, opened: Opened) -> None:

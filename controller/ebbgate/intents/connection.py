@@ -53,6 +53,10 @@ class Outcome(Protocol):
     def text(self) -> str:
         """What was done, or why not."""
 
+    @property
+    def data(self) -> Mapping[str, str | int]:
+        """What was asked for."""
+
 
 Submit = Callable[[str, str | None, Mapping[str, Any], str], tuple[int, Awaitable[Outcome]]]
 """Starts a request (kind, volume, arguments, user); returns its number and its future outcome.
@@ -207,7 +211,7 @@ class Connection:
         try:
             outcome = await awaited
             state = State.DONE if outcome.ok else State.FAILED
-            self._send(Answer(state, name, number, outcome.text))
+            self._send(Answer(state, name, number, outcome.text, data=outcome.data))
         finally:
             self._quota.pending -= 1
             self._pending.discard(name)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
+from ebbgate.intents.arguments import OVERRIDE_NS_MAX
 from ebbgate.intents.protocol import NAME_LENGTH_MAX
-from ebbgate.intents.validation import OVERRIDE_NS_MAX
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
 from ebbgate.log_messages.history import OVERRIDES_DAMAGED, OVERRIDES_ROWS_NOT_MARKED

@@ -84,7 +84,7 @@ class Answer:
     """An answer. `request`: the number of an accepted request in the history.
 
     `id`: empty in an `error`, which is about the connection. `busy`: a limit is reached; the same
-    request may be accepted later.
+    request may be accepted later. `data`: what was asked for, of a `done`.
     """
 
     state: State
@@ -93,6 +93,7 @@ class Answer:
     text: str = ""
     hint: str = ""
     busy: bool = False
+    data: Mapping[str, str | int] = field(default_factory=dict)
 
 
 class ProtocolError(EbbgateError):
@@ -143,6 +144,8 @@ def encode_answer(answer: Answer) -> bytes:
         document["hint"] = answer.hint
     if answer.busy:
         document["busy"] = True
+    if answer.data:
+        document["data"] = dict(answer.data)
     line = _line(document)
     if len(line) > LINE_BYTES_MAX:
         # Each character may take six bytes.
@@ -171,7 +174,7 @@ def decode_request(line: bytes) -> Request:
             id=name,
             kind=_text(document, "kind", NAME_LENGTH_MAX),
             volume=_optional_text(document, "volume", NAME_LENGTH_MAX),
-            args=_args(document),
+            args=_values(document, "args"),
             label=_optional_text(document, "label", LABEL_LENGTH_MAX, empty=True) or "",
         )
     except ProtocolError as error:
@@ -185,7 +188,7 @@ def decode_message(line: bytes) -> Greeting | Answer:
     if "state" not in document:
         _check_keys(document, ("v", "pid", "version"))
         return Greeting(_number(document, "pid"), _text(document, "version", NAME_LENGTH_MAX))
-    _check_keys(document, ("v", "id", "state", "request", "text", "hint", "busy"))
+    _check_keys(document, ("v", "id", "state", "request", "text", "hint", "busy", "data"))
     state = document["state"]
     if state not in tuple(State):
         raise ProtocolError(f"state: {_shown(state)} is unknown")
@@ -202,6 +205,7 @@ def decode_message(line: bytes) -> Greeting | Answer:
         text=_optional_text(document, "text", LINE_BYTES_MAX, empty=True) or "",
         hint=_optional_text(document, "hint", LINE_BYTES_MAX, empty=True) or "",
         busy=busy,
+        data=_values(document, "data"),
     )
 
 
@@ -295,22 +299,22 @@ def _number(document: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def _args(document: Mapping[str, Any]) -> dict[str, Any]:
-    args = document.get("args", {})
-    if not isinstance(args, dict):
-        raise ProtocolError("args: must be an object")
-    if len(args) > ARGS_MAX:
-        raise ProtocolError(f"args: more than {ARGS_MAX} keys")
-    for name, value in args.items():
+def _values(document: Mapping[str, Any], key: str) -> dict[str, Any]:
+    values = document.get(key, {})
+    if not isinstance(values, dict):
+        raise ProtocolError(f"{key}: must be an object")
+    if len(values) > ARGS_MAX:
+        raise ProtocolError(f"{key}: more than {ARGS_MAX} keys")
+    for name, value in values.items():
         if not _is_id(name):
-            raise ProtocolError(f"args: {_shown(name)} is not a name")
+            raise ProtocolError(f"{key}: {_shown(name)} is not a name")
         if value is not None and not isinstance(value, str | int):
-            raise ProtocolError(f"args: {name}: must be a text, a whole number, true or false")
+            raise ProtocolError(f"{key}: {name}: must be a text, a whole number, true or false")
         if isinstance(value, int) and abs(value) > INT64_MAX:
-            raise ProtocolError(f"args: {name}: the number is too large")
+            raise ProtocolError(f"{key}: {name}: the number is too large")
         if isinstance(value, str):
-            _whole(f"args: {name}", value)
-    return args
+            _whole(f"{key}: {name}", value)
+    return values
 
 
 def _whole(key: str, text: str) -> str:

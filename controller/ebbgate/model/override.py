@@ -23,6 +23,7 @@ class IntentKind(StrEnum):
     POLICY_REMOVE = "policy_remove"
     WARM = "warm"
     JOB = "job"
+    HOT = "hot"
 
 
 class OverrideKind(StrEnum):

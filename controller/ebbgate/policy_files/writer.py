@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import ActuationError, ConfigError, NotFound, UsageError
-from ebbgate.intents.validation import POLICY_NAME
+from ebbgate.intents.arguments import POLICY_NAME
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy_files import reader

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ebbgate import units
-from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
+from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.knobs.knob import chosen_word
-from ebbgate.model.volume import Device
+from ebbgate.model.volume import Device, Volume
 
 
 def describe_device(sysfs: Sysfs, name: str) -> Device | None:
@@ -61,6 +61,16 @@ def cached_volumes_below(
         else:
             names += [path.name for path in sysfs.glob(str(CLASS_BLOCK / name / "slaves" / "*"))]
     return tuple(sorted(found))
+
+
+def volume_uuid(sysfs: Sysfs, volume: Volume) -> str:
+    """Return what names a volume whatever cache it has; empty where its maker gave it nothing.
+
+    Of a bcache volume it is in the superblock of the backing device, of a dm volume LVM's.
+    """
+    here = BLOCK / volume.kernel_name
+    found = sysfs.read_text(here / "bcache/backing_dev_uuid") or sysfs.read_text(here / "dm/uuid")
+    return found or ""
 
 
 def disks_below(sysfs: Sysfs, name: str) -> tuple[Device, ...]:

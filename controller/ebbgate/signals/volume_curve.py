@@ -65,8 +65,12 @@ class VolumeCurve:
             self._shown = self._computed(cache_bytes, now_ns)
         return self._shown
 
+    def observed_ns(self, now_ns: int) -> int:
+        """Return for how long references were seen."""
+        return 0 if self._since_ns is None else max(0, now_ns - self._since_ns)
+
     def _computed(self, cache_bytes: int | None, now_ns: int) -> MissRatioStatus:
-        observed_ns = 0 if self._since_ns is None else max(0, now_ns - self._since_ns)
+        observed_ns = self.observed_ns(now_ns)
         sampled_reads = round(self._curve.reads)
         if not cache_bytes or sampled_reads < READS_MIN:
             return MissRatioStatus(observed_ns, sampled_reads, READS_MIN)

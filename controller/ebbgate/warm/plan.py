@@ -53,9 +53,9 @@ class Piece:
 
 
 def aligned(pieces: Iterable[Piece], unit_bytes: int) -> tuple[tuple[Piece, ...], int]:
-    """Cut the pieces to whole units of the device; return them in its order, and what was cut."""
+    """Cut the pieces to whole units of the device; return them and how much was cut."""
     found, cut = [], 0
-    for piece in sorted(pieces, key=lambda each: each.device_bytes):
+    for piece in pieces:
         lead = -piece.device_bytes % unit_bytes
         length = max(0, piece.length_bytes - lead) // unit_bytes * unit_bytes
         cut += piece.length_bytes - length
@@ -79,7 +79,8 @@ def run_bytes_max(cutoff_bytes: int) -> int:
 class BcachePlan:
     """Ascending reads that are no sequence for the kernel, then what they left out.
 
-    `pieces`: in the order of the device. `left_out`: still to be read.
+    `pieces`: mostly in the order of the device; the kernel remembers where earlier ones ended.
+    `left_out`: still to be read.
     """
 
     pieces: Sequence[Piece]
@@ -89,6 +90,7 @@ class BcachePlan:
     _at: int = 0
     _end: int = -1
     _run: int = 0
+    _ends: set[int] = field(default_factory=set)
 
     def next(self, run_max: int) -> Read | None:
         """Return the next read, none of which continues a sequence beyond `run_max` bytes."""
@@ -96,7 +98,7 @@ class BcachePlan:
             piece = self.pieces[self._index]
             start = piece.device_bytes + self._at
             if start != self._end:
-                self._run = 0
+                self._run = run_max if start in self._ends else 0
             room, rest = run_max - self._run, piece.length_bytes - self._at
             if room < UNIT_BYTES:
                 length = min(UNIT_BYTES, rest)
@@ -115,6 +117,7 @@ class BcachePlan:
     def _step(self, piece: Piece, length: int) -> None:
         self._at += length
         if self._at == piece.length_bytes:
+            self._ends.add(piece.device_bytes + self._at)
             self._index += 1
             self._at = 0
 
@@ -130,14 +133,17 @@ def spread(pieces: Iterable[Piece], step_bytes: int, first_bytes: int) -> Iterat
         skip = at - piece.length_bytes
 
 
-def blocks(pieces: Iterable[Piece], block_bytes: int) -> tuple[Read, ...]:
-    """Return the first part that lies in each cache block which the pieces touch, ascending."""
-    found: dict[int, Read] = {}
+def blocks(pieces: Iterable[Piece], block_bytes: int) -> Iterator[Read]:
+    """Yield the first part that lies in each cache block which the pieces touch.
+
+    One that pieces in order share is yielded once. A cache may have millions of them.
+    """
+    last = -1
     for piece in pieces:
         end = piece.device_bytes + piece.length_bytes
         for block in range(piece.device_bytes // block_bytes, -(-end // block_bytes)):
             start = max(piece.device_bytes, block * block_bytes)
             offset = piece.offset_bytes + start - piece.device_bytes
-            length = min(end, (block + 1) * block_bytes) - start
-            found.setdefault(block, Read(offset, length))
-    return tuple(read for _, read in sorted(found.items()))
+            if block != last:
+                yield Read(offset, min(end, (block + 1) * block_bytes) - start)
+            last = block

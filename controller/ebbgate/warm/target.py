@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from ebbgate.warm.plan import Piece
 class Target:
     """What is to be read.
 
-    `handle`: open for direct reads. `pieces`: what lies on the device `devno`. `left_out`: bytes
+    `handle`: open for direct reads. `pieces`: what lies on the device `devno`, in the order in
+    which it is read: of a file, the order of the device. `left_out`: bytes
     that cannot be warmed, by reason. `path`: of a file; empty for a range of a volume.
     """
 
@@ -78,16 +79,18 @@ def open_file(path: str) -> Target:
             left_out[extent.obstacle] += extent.length_bytes
         else:
             pieces.append(_piece(extent, start))
+    pieces.sort(key=lambda piece: piece.device_bytes)
     return Target(handle, devno, tuple(pieces), left_out, path, status.st_size)
 
 
-def open_range(device: str, devno: tuple[int, int], start: int, end: int) -> Target:
-    """Open a part of a volume. Raises Unavailable."""
+def open_ranges(device: str, devno: tuple[int, int], ranges: Iterable[tuple[int, int]]) -> Target:
+    """Open parts of a volume, which are read in this order. Raises Unavailable."""
     handle = _open_direct(device, device)
     status = os.fstat(handle)
     if not stat.S_ISBLK(status.st_mode) or _split(status.st_rdev) != devno:
         raise Unavailable(f"{device} is another device by now")
-    return Target(handle, devno, (Piece(start, start, end - start),), {})
+    pieces = tuple(Piece(start, start, end - start) for start, end in ranges)
+    return Target(handle, devno, pieces, {})
 
 
 def _open_direct(path: str, name: str) -> int:

@@ -4,7 +4,7 @@
 I/O: one file or volume, sysfs; JSON lines on stdin and stdout. A process of its own, since a read
 may hang in the kernel, and at the lowest priority.
 
-    in   {"path": ...} or {"device", "devno", "start", "end"}: what to open
+    in   {"path": ...} or {"device", "devno", "ranges"}: what to open
     out  {"event": "opened", "devno", "bytes", "pieces", "left_out"}, or {"event": "failed", "text"}
     in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
@@ -19,10 +19,11 @@ import os
 import platform
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ from ebbgate.warm.plan import (
     spread,
 )
 from ebbgate.warm.reader import NEIGHBOURS, Reader, send_event
-from ebbgate.warm.target import Target, open_file, open_range
+from ebbgate.warm.target import Target, open_file, open_ranges
 
 _IOPRIO: Final = 0x6005
 """Idle class, with a level that no tool gives: EB_WARM_IOPRIO of the probe (bpf/record.h)."""
@@ -88,21 +89,21 @@ class Worker(Reader):
             send_event("unaligned", bytes=cut)
         if not pieces:
             raise Unavailable("there is nothing to warm", "it is empty, or all of it was left out")
-        touched = blocks(pieces, self.block) if self.kind == "dm-cache" else ()
+        by_block = self.kind == "dm-cache"
         share = -1.0
         for number in range(_PASSES_MAX):
             self.phase, self.read = "read", 0
-            if number and not touched:
+            if number and not by_block:
                 self.pause(_FORGOTTEN_S)
-            if touched:
-                self.total = sum(read.length_bytes for read in touched)
-                self._dm_cache_pass(touched)
+            if by_block:
+                self.total = sum(read.length_bytes for read in blocks(pieces, self.block))
+                self._dm_cache_pass(blocks(pieces, self.block))
             else:
                 self.total = sum(piece.length_bytes for piece in pieces)
                 longest = REPEAT_BYTES_MAX if number else READ_BYTES_MAX
                 self._bcache_pass(BcachePlan(pieces, longest))
             self.phase = "check"
-            self._check(self._sample(pieces, touched, number))
+            self._check(self._sample(pieces, number))
             before, share = share, self.hits / max(1, self.checked)
             if share >= _ENOUGH[self.kind] or (number and share < before + 0.01):
                 break
@@ -118,10 +119,10 @@ class Worker(Reader):
             self.send(read, read.length_bytes)
             self.read += read.length_bytes
 
-    def _dm_cache_pass(self, reads: Sequence[Read]) -> None:
+    def _dm_cache_pass(self, reads: Iterator[Read]) -> None:
         """Read in each block of a few regions in turn, until it is a hit."""
-        for start in range(0, len(reads), WINDOW_BLOCKS):
-            missing = self.in_turn(reads[start : start + WINDOW_BLOCKS], self._touch)
+        while window := list(islice(reads, WINDOW_BLOCKS)):
+            missing = self.in_turn(window, self._touch)
             self.read += sum(read.length_bytes for read in missing)
 
     def _touch(self, read: Read, cost_bytes: int) -> bool:
@@ -144,13 +145,13 @@ class Worker(Reader):
             self._due_ns = max(self._due_ns, time.monotonic_ns()) + busy_ns
 
     # ---- the check -----------------------------------------------------------------------------
-    def _sample(
-        self, pieces: Sequence[Piece], touched: Sequence[Read], number: int
-    ) -> Sequence[Read]:
+    def _sample(self, pieces: Sequence[Piece], number: int) -> Sequence[Read]:
         """Return places that no check before has read, since a read caches what it misses."""
-        if touched:
-            step = max(1, len(touched) // _SAMPLES)
-            return touched[number * step // _PASSES_MAX :: step]
+        if self.kind == "dm-cache":
+            count = sum(1 for _ in blocks(pieces, self.block))
+            step = max(1, count // _SAMPLES)
+            first = number * step // _PASSES_MAX
+            return tuple(islice(blocks(pieces, self.block), first, None, step))
         step = max(self.unit * _PASSES_MAX * NEIGHBOURS, self.total // _SAMPLES)
         first = number * step // _PASSES_MAX
         places = (each // self.unit * self.unit for each in (step, first))
@@ -225,7 +226,7 @@ def _opened(request: dict[str, Any]) -> Target:
     if "path" in request:
         return open_file(request["path"])
     devno = (int(request["devno"][0]), int(request["devno"][1]))
-    return open_range(request["device"], devno, request["start"], request["end"])
+    return open_ranges(request["device"], devno, request["ranges"])
 
 
 def main() -> int:

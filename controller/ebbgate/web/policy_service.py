@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 
 from ebbgate.errors import EbbgateError
-from ebbgate.intents.validation import POLICY_NAME
+from ebbgate.intents.arguments import POLICY_NAME
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse

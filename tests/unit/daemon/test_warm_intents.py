@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from ebbgate.daemon import warm_intents, warm_job
+from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import Unavailable
 from ebbgate.model.override import IntentKind
+from ebbgate.model.records import ReuseSamples
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.units import MIB
 from ebbgate.warm.pace import Pace, Speed
@@ -219,6 +221,64 @@ def test_a_range_names_its_volume(people: People) -> None:
     assert FakeProcess.made[0].sent[0]["device"] == "/dev/bcache0"
     beyond = people.intents.ask(IntentKind.WARM, "bcache0", from_bytes=0, to_bytes=1 << 60)
     assert "ends at" in beyond.outcome
+
+
+UUID = "0b1e5000-0000-4000-8000-000000000001"
+
+
+def restore(people: People, volume: str | None = None, **args: Any) -> Answered:
+    """Chunks 8 and 9, then 0, of the fake volume of 2 GiB with a cache of 1 GiB."""
+    given = {"ranges": "8+1,-a", "chunk_bytes": MIB, **args}
+    return people.intents.ask(IntentKind.WARM, volume, **given)
+
+
+def test_saved_ranges_are_warmed_hottest_first_on_the_volume_of_that_uuid(people: People) -> None:
+    found = restore(people, uuid=UUID)
+    assert (found.ok, "warms 2 saved ranges" in found.outcome) == (True, True), found.outcome
+    assert FakeProcess.made[0].sent[0] == {
+        "device": "/dev/bcache0",
+        "devno": (252, 0),
+        "ranges": [(8 * MIB, 10 * MIB), (0, MIB)],
+    }
+
+
+def test_ranges_of_another_volume_need_its_name(people: People) -> None:
+    found = restore(people, uuid="another")
+    assert "no volume here has the uuid another" in found.outcome
+    assert "--volume NAME" in found.outcome
+    assert restore(people, "bcache0").ok
+
+
+def test_ranges_beyond_the_volume_are_refused(people: People) -> None:
+    found = restore(people, uuid=UUID, ranges="900")
+    assert "the ranges reach to 2.3 GiB, but" in found.outcome
+    assert "bcache0 ends at 2 GiB" in found.outcome
+
+
+def test_the_coldest_ranges_are_left_out_where_the_cache_is_too_small(people: People) -> None:
+    frame = people.intents.volume.loop.state.current_frame
+    assert frame is not None
+    fit = int((frame.cache_bytes or 0) * 0.9) // MIB
+    found = restore(people, uuid=UUID, ranges=f"400,-401+{0x3FF:x}")
+    assert "beyond 90% of the cache, the coldest" in found.outcome
+    ranges = FakeProcess.made[0].sent[0]["ranges"]
+    assert ranges == [(1024 * MIB, 1025 * MIB), (0, (fit - 1) * MIB)]
+
+
+def test_what_is_hot_is_sent_to_the_client_alone(people: People) -> None:
+    early = people.intents.ask(IntentKind.HOT)
+    assert (early.ok, "no use of it was sampled yet" in early.outcome) == (False, True)
+    people.intents.volume.loop.on_record(ReuseSamples("bcache0", 1, (0, 2 * 256, 2 * 2560)))
+
+    async def ask() -> IntentOutcome:
+        _, outcome = people.intents.dispatcher.submit(IntentKind.HOT, "bcache0", {}, "jo")
+        return await outcome
+
+    found = people.intents.run(ask())
+    assert found.text.startswith("bcache0: 3 MiB in 3 ranges, observed for ")
+    assert (found.data["ranges"], found.data["uuid"]) == ("a,-a,-2", UUID)
+    assert (found.data["size_bytes"], found.data["chunk_bytes"]) == (2 << 30, MIB)
+    assert people.intents.log.done[-1] == (2, True, found.text)
 
 
 def test_jobs_end_with_their_volume(people: People) -> None:

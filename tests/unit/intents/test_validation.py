@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.errors import UsageError
+from ebbgate.intents.arguments import OVERRIDE_NS_MAX
 from ebbgate.intents.validation import (
     INTENT_SPECS,
-    OVERRIDE_NS_MAX,
     IntentArgs,
     Scope,
     check_intent,
@@ -38,6 +38,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "policy_remove": {"name": "night-2"},
     "warm": {"path": "/srv/db", "bandwidth_bytes_per_s": 1 << 20},
     "job": {"job": 3, "action": "pause"},
+    "hot": {},
 }
 
 
@@ -116,6 +117,16 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
         ("warm", {"path": "/srv", "to_bytes": 1}, "a path, or a volume with a range"),
         ("warm", {"path": "/srv", "bandwidth_bytes_per_s": 1}, "at least 64 KiB"),
         ("warm", {"path": "/srv", "bandwidth_bytes_per_s": True}, "must be a number of bytes"),
+        ("warm", {"ranges": "0", "chunk_bytes": 1 << 20}, "need a volume or its uuid"),
+        ("warm", {"ranges": "0", "uuid": "u"}, "not a power of two"),
+        ("warm", {"ranges": "0", "uuid": "u", "chunk_bytes": 3 << 20}, "not a power of two"),
+        ("warm", {"ranges": "0,-1", "uuid": "u", "chunk_bytes": 1 << 20}, "two ranges overlap"),
+        ("warm", {"ranges": "-1", "uuid": "u", "chunk_bytes": 1 << 20}, "outside of any volume"),
+        ("warm", {"ranges": "0;1", "uuid": "u", "chunk_bytes": 1 << 20}, "it is no list of ranges"),
+        ("warm", {"ranges": "0+ffff", "uuid": "u", "chunk_bytes": 1 << 20}, "more than 16384"),
+        ("warm", {"ranges": "0", "path": "/a", "uuid": "u", "chunk_bytes": 1 << 20}, "no path"),
+        ("warm", {"ranges": "0", "uuid": "\x1b", "chunk_bytes": 1 << 20}, "plain characters"),
+        ("warm", {"uuid": "u", "chunk_bytes": 1 << 20}, "it has no range"),
         ("job", {"job": 0, "action": "pause"}, "is not the number of a job"),
         ("job", {"job": 1, "action": "stop"}, "unknown action 'stop'"),
         ("undo", {"action_id": -1}, "not the number of a knob write"),

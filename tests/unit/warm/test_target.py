@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from ebbgate.errors import Unavailable
+from ebbgate.layout.fiemap import Extent, FileLayout
 from ebbgate.units import KIB
-from ebbgate.warm.target import Target, open_file, open_range
+from ebbgate.warm.target import Target, open_file, open_ranges
 
 
 def refusal(path: Path | str) -> str:
@@ -38,11 +39,24 @@ def test_a_file_without_a_device_is_refused() -> None:
     )
 
 
+def test_a_file_is_read_in_the_order_of_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(8 * KIB))
+    extents = (Extent(0, 64 * KIB, 4 * KIB), Extent(4 * KIB, 0, 4 * KIB))
+    layout = FileLayout(8 * KIB, None, extents)
+    monkeypatch.setattr("ebbgate.warm.target.read_layout", lambda *_: layout)
+    target = open_file(str(file))
+    assert [piece.offset_bytes for piece in target.pieces] == [4 * KIB, 0]
+    os.close(target.handle)
+
+
 def test_a_range_is_read_from_the_expected_device_alone(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(KIB))
     with pytest.raises(Unavailable):
-        open_range(str(file), (1, 2), 0, KIB)
+        open_ranges(str(file), (1, 2), [(0, KIB)])
 
 
 def delete(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import StrictFloat, StrictInt, StrictStr
 
-from ebbgate.intents.validation import POLICY_NAME
+from ebbgate.intents.arguments import POLICY_NAME
 from ebbgate.web.models.base import Model, doc
 
 HOURS_MAX: Final = 24.0
