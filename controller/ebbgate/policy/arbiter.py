@@ -102,6 +102,7 @@ def decision_key(state: State, policy: Policy, decision: Decision) -> DecisionKe
         decision.congestion_bypass,
         tuple(rule.strategy for rule in rules.in_force(state.rules, policy.rules)),
         state.hold.settled,
+        state.promotion.key if policy.promotion is not None else None,
         tuple(proposal.unsupported for proposal in decision.proposals),
         tuple((p.strategy, p.knobs) for p in decision.proposals if p.strategy in _ABOVE),
     )

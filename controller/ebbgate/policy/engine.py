@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
+from ebbgate.model.promotion import ChunksMoved
 from ebbgate.model.records import Edge, QueueSample
 from ebbgate.policy import arbiter, evaluate, rules
 from ebbgate.policy.arbiter import ROLLBACK_GUARD, WARM, DecisionKey
-from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.defaults import IDLE_DESTAGE, PROMOTE_HOT, STREAM_BYPASS, Policy
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import ProbeSettings, Ruling
 from ebbgate.policy.overrides import OVERRIDE
@@ -28,6 +29,7 @@ __all__ = [
     "DRAIN",
     "IDLE_DESTAGE",
     "OVERRIDE",
+    "PROMOTE_HOT",
     "ROLLBACK_GUARD",
     "STREAM_BYPASS",
     "WARM",
@@ -47,7 +49,7 @@ __all__ = [
     "step",
 ]
 
-Event = Frame | Edge | QueueSample | OverrideChange | WarmChange
+Event = Frame | Edge | QueueSample | ChunksMoved | OverrideChange | WarmChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def step(
         state = evaluate.on_edge(state, event, policy)
     elif isinstance(event, QueueSample):
         state = evaluate.on_queue(state, event, policy)
+    elif isinstance(event, ChunksMoved):
+        state = evaluate.on_moved(state, event)
     elif isinstance(event, Frame):
         state = evaluate.on_frame(state, event, policy)
         state = arbiter.on_frame(state, event, policy, applied=applied)

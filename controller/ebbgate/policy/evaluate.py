@@ -14,18 +14,28 @@ from typing import NamedTuple
 
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
+from ebbgate.model.promotion import ChunksMoved
 from ebbgate.model.records import Edge, QueueSample
 from ebbgate.model.volume import UNWRITABLE
 from ebbgate.policy import hold, limits, rules
-from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.defaults import IDLE_DESTAGE, PROMOTE_HOT, STREAM_BYPASS, Policy
 from ebbgate.policy.hold import HoldState
 from ebbgate.policy.other_knobs import NO_GATE
 from ebbgate.policy.rules import RulesState
 from ebbgate.policy.state import State
-from ebbgate.policy.strategies import explanation, idle_destage, stream_bypass
-from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
+from ebbgate.policy.strategies import (
+    explanation,
+    idle_destage,
+    promote_hot,
+    promote_stop,
+    promote_words,
+    stream_bypass,
+)
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.promote_hot import PromotePhase, PromoteState
+from ebbgate.policy.strategies.promote_stop import MOVER_CUTOFF_BYTES, PromoteParams
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams, StreamState
-from ebbgate.units import NS_PER_MS
+from ebbgate.units import NS_PER_MS, format_bytes
 
 PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
@@ -55,7 +65,10 @@ class ProbeSettings:
 def on_frame(state: State, frame: Frame, policy: Policy) -> State:
     """Handle a tick with all signals."""
     if unsupported(frame):
-        return State(congested=state.congested, frame=frame, arbiter=state.arbiter)
+        promotion = _promotion(state, frame, policy, Phase.UNKNOWN)
+        return State(
+            congested=state.congested, frame=frame, arbiter=state.arbiter, promotion=promotion
+        )
     ruled = rules.on_frame(state.rules, frame, policy.rules, frame.at_ns)
     held = _hold(state, ruled, frame, policy)
     destage, streams = DestageState(), StreamState()
@@ -76,7 +89,32 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
         frame=frame,
         arbiter=state.arbiter,
         hold=held,
+        promotion=_promotion(state, frame, policy, destage.phase),
     )
+
+
+def on_moved(state: State, report: ChunksMoved) -> State:
+    """Handle a report of the mover."""
+    return replace(state, promotion=promote_hot.on_moved(state.promotion, report))
+
+
+def _promotion(state: State, frame: Frame, policy: Policy, destage: Phase) -> PromoteState:
+    if policy.promotion is None:
+        return state.promotion
+    if promote_stop.unsupported(frame):
+        return PromoteState()
+    return promote_hot.on_frame(
+        state.promotion, frame, policy.promotion, _needs_disks(state, destage)
+    )
+
+
+def _needs_disks(state: State, destage: Phase) -> str:
+    """Return what else of ebbgate needs the disks more than a promotion; empty if nothing does."""
+    if destage is Phase.PRESSURE:
+        return "dirty data is written back under load"
+    if state.arbiter.drain is not None:
+        return "a user has asked to write dirty data back"
+    return "a warm-up reads" if state.arbiter.warm_cutoff_bytes is not None else ""
 
 
 def on_edge(state: State, edge: Edge, policy: Policy) -> State:
@@ -143,9 +181,12 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
             proposals.append(_destage_proposal(state, policy.destage, frame))
         if name == STREAM_BYPASS and policy.streams is not None:
             proposals.append(_stream_proposal(state, policy.streams, frame))
+        if name == PROMOTE_HOT and policy.promotion is not None:
+            proposals.append(_promote_proposal(state, policy.promotion, now_ns, frame))
     proposals += [Proposal(name, why, unsupported=why) for name, why in policy.cannot.items()]
     chosen = _chosen_gate(state, policy)
-    return limits.clamp(resolve(volume, now_ns, tuple(proposals), chosen), policy.limits)
+    decision = resolve(volume, now_ns, tuple(proposals), chosen)
+    return limits.clamp(_above_mover_reads(decision), policy.limits)
 
 
 def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...], chosen: Ruling) -> Decision:
@@ -253,4 +294,43 @@ def _stream_proposal(state: State, params: StreamParams, explain: Frame | None) 
         sequential_cutoff_bytes=cutoff,
         split_requests=params.by_size and streams.mode is StreamMode.BYPASS,
         congestion_bypass=False if state.congested else None,
+    )
+
+
+def _promote_proposal(
+    state: State, params: PromoteParams, now_ns: int, explain: Frame | None
+) -> Proposal:
+    found = state.promotion
+    why_not = promote_stop.unsupported(state.frame) if state.frame else ""
+    if why_not:
+        return Proposal(PROMOTE_HOT, why_not, unsupported=why_not)
+    # Moves make the cache device slow, and the kernel would bypass it then.
+    works = found.phase in (PromotePhase.MOVE, PromotePhase.REST, PromotePhase.STOP)
+    return Proposal(
+        PROMOTE_HOT,
+        promote_words.reason(found, now_ns),
+        promote_words.conditions(found, explain, params) if explain else (),
+        congestion_bypass=False if works and params.by_cutoff else None,
+        promotion=found.promotion,
+    )
+
+
+def _above_mover_reads(decision: Decision) -> Decision:
+    """Raise a cutoff under which the kernel would not cache what is moved."""
+    cutoff = decision.sequential_cutoff_bytes
+    if decision.promotion is None or cutoff is None or cutoff >= MOVER_CUTOFF_BYTES:
+        return decision
+    least, before = format_bytes(MOVER_CUTOFF_BYTES), format_bytes(cutoff)
+    note = f"; meanwhile the cutoff is {least} instead of {before} ({decision.cutoff_strategy})"
+    proposals = tuple(
+        replace(each, reason=each.reason + note, sequential_cutoff_bytes=MOVER_CUTOFF_BYTES)
+        if each.strategy == PROMOTE_HOT
+        else each
+        for each in decision.proposals
+    )
+    return replace(
+        decision,
+        proposals=proposals,
+        sequential_cutoff_bytes=MOVER_CUTOFF_BYTES,
+        cutoff_strategy=PROMOTE_HOT,
     )

@@ -44,16 +44,18 @@ NONE = Bounds()
 @dataclass(frozen=True, slots=True)
 class Limits:
     """`destage_rate`: bytes per second (bcache); `destage_depth`: pieces at once (dm-cache);
-    `sequential_cutoff`: bytes (bcache).
+    `sequential_cutoff`: bytes (bcache); `ssd_writes_per_day`: from how many writes of the whole
+    cache a day promote_hot adds none; None: any.
     """
 
     destage_rate: Bounds = NONE
     destage_depth: Bounds = NONE
     sequential_cutoff: Bounds = NONE
+    ssd_writes_per_day: float | None = None
 
     @property
     def any(self) -> bool:
-        """Whether anything is limited."""
+        """Whether any knob is limited."""
         return self.destage_rate.any or self.destage_depth.any or self.sequential_cutoff.any
 
 

@@ -21,7 +21,7 @@ class SignalUnit(StrEnum):
     """The unit of a figure; internally always the base unit.
 
     `size`: bytes; `rate`: bytes per second; `duration`: nanoseconds; `ratio`: 0..1; `count`: a
-    number; `iops`: requests per second.
+    number; `iops`: requests per second; `endurance`: writes of the whole device per day.
     """
 
     SIZE = "size"
@@ -30,6 +30,7 @@ class SignalUnit(StrEnum):
     RATIO = "ratio"
     COUNT = "count"
     IOPS = "iops"
+    ENDURANCE = "endurance"
 
 
 FACTORS: Final[Mapping[SignalUnit, Mapping[str, float]]] = {
@@ -39,6 +40,7 @@ FACTORS: Final[Mapping[SignalUnit, Mapping[str, float]]] = {
     SignalUnit.RATIO: {"%": 0.01},
     SignalUnit.COUNT: {"": 1},
     SignalUnit.IOPS: {"/s": 1},
+    SignalUnit.ENDURANCE: {"DWPD": 1},
 }
 """By unit, the suffixes of a number and their factors to the base unit."""
 
@@ -49,6 +51,7 @@ EXAMPLES: Final[Mapping[SignalUnit, str]] = {
     SignalUnit.RATIO: "40%",
     SignalUnit.COUNT: "4",
     SignalUnit.IOPS: "50/s",
+    SignalUnit.ENDURANCE: "0.3 DWPD",
 }
 _FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
 # Common spellings that difflib does not find.
@@ -109,6 +112,8 @@ def format_quantity(unit: SignalUnit, value: float) -> str:
         return units.format_ns(value)
     if unit is SignalUnit.RATIO:
         return units.format_ratio(value)
+    if unit is SignalUnit.ENDURANCE:
+        return spell(unit, value)
     return f"{value:.0f}/s" if unit is SignalUnit.IOPS else f"{value:.0f}"
 
 
@@ -118,6 +123,8 @@ def spell(unit: SignalUnit, value: float) -> str:
         return "0"
     if unit is SignalUnit.RATIO:
         return f"{value * 100:g}%"
+    if unit is SignalUnit.ENDURANCE:
+        return f"{value:g} DWPD"
     name, factor = next(iter(FACTORS[unit].items()))
     for larger, size in FACTORS[unit].items():
         if value % size == 0:

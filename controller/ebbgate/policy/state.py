@@ -13,6 +13,7 @@ from ebbgate.policy.hold import HoldState
 from ebbgate.policy.rollback_guard import RollbackState
 from ebbgate.policy.rules import RulesState
 from ebbgate.policy.strategies.destage_state import DestageState
+from ebbgate.policy.strategies.promote_hot import PromoteState
 from ebbgate.policy.strategies.stream_bypass import StreamState
 
 
@@ -75,6 +76,7 @@ class State:
     edge: Edge | None = None
     arbiter: ArbiterState = field(default_factory=ArbiterState)
     hold: HoldState = field(default_factory=HoldState)
+    promotion: PromoteState = field(default_factory=PromoteState)
 
     @property
     def current_frame(self) -> Frame | None:

@@ -88,7 +88,7 @@ def level(
 
 
 def test_all_shipped_policies_exist() -> None:
-    assert set(DOCUMENTS) == {*NAMES, "drain-now"}
+    assert set(DOCUMENTS) == {*NAMES, "drain-now", "warm-hot"}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import IDLE_DESTAGE, STRATEGIES, STREAM_BYPASS, Policy, default_policy
+from ebbgate.policy.defaults import (
+    IDLE_DESTAGE,
+    PROMOTE_HOT,
+    STRATEGIES,
+    STREAM_BYPASS,
+    Policy,
+    cannot,
+    default_policy,
+    promote_params,
+)
 from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.document import PolicyDocument, RuleText, StrategyUse
 from ebbgate.policy.language.link import overlaid
@@ -19,6 +28,7 @@ from ebbgate.policy.language.settings import limits_of, proposal_of
 from ebbgate.policy.limits import Limits
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.policy.strategies.promote_stop import PromoteParams
 
 
 def compile_policy(document: PolicyDocument, kind: Kind, at: LocalTime | None = None) -> Policy:
@@ -30,14 +40,14 @@ def compile_policy(document: PolicyDocument, kind: Kind, at: LocalTime | None = 
     named = document.strategies
     uses = {use.name: use for use in (map(StrategyUse, STRATEGIES) if named is None else named)}
     limits = limits_of(document.limits, kind)
-    cannot = {name: why for name, why in base.cannot.items() if name.split(" ")[0] in uses}
     return replace(
         base,
         destage=_destage(base, uses.get(IDLE_DESTAGE), document.objectives, limits, kind),
         streams=None
         if base.streams is None or STREAM_BYPASS not in uses
         else with_values(base.streams, STREAM_BYPASS, uses[STREAM_BYPASS].values, kind),
-        cannot=cannot,
+        promotion=_promotion(uses.get(PROMOTE_HOT), document.objectives, limits, kind),
+        cannot=cannot(kind, uses),
         name=document.name,
         order=tuple(uses),
         rules=tuple(_rule(rule, kind) for rule in document.rules),
@@ -64,6 +74,20 @@ def _destage(
         read_p99_max_ns=objectives.get("read_latency_p99"),
         write_p99_max_ns=objectives.get("write_latency_p99"),
         mean_rate_max_bytes_per_s=limits.destage_rate.high,
+    )
+
+
+def _promotion(
+    use: StrategyUse | None, objectives: Mapping[str, int], limits: Limits, kind: Kind
+) -> PromoteParams | None:
+    base = promote_params(kind)
+    if base is None or use is None:
+        return None
+    return replace(
+        with_values(base, PROMOTE_HOT, use.values, kind),
+        read_p99_max_ns=objectives.get("read_latency_p99"),
+        write_p99_max_ns=objectives.get("write_latency_p99"),
+        writes_per_day=limits.ssd_writes_per_day,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.language.diagnostic import Position
-from ebbgate.policy.language.value_schemas import Located, Quantity
+from ebbgate.policy.language.value_schemas import Located, ParamValue, Quantity
 from ebbgate.policy.rules import Groups
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -28,7 +28,7 @@ class StrategyUse:
     """A strategy that is on, with the parameters from the file in base units."""
 
     name: str
-    values: Mapping[str, Quantity] = field(default_factory=dict)
+    values: Mapping[str, ParamValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,7 @@ POLICY: Final = ObjectSchema(
             ListSchema(StrategySchema(), most=10),
             "The strategies that are on, each with its parameters; `[]`: none.",
             "[idle_destage: {wait: 300ms}]",
-            default="all, as without a policy",
+            default="`idle_destage` and `stream_bypass`, as without a policy",
         ),
         FieldSchema(
             "backing_scheduler",

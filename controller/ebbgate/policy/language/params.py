@@ -8,11 +8,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
+from ebbgate.policy.defaults import IDLE_DESTAGE, PROMOTE_HOT, STREAM_BYPASS
 from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
-from ebbgate.policy.language.value_schemas import Quantity, QuantitySchema
+from ebbgate.policy.language.value_schemas import (
+    ListSchema,
+    ParamValue,
+    QuantitySchema,
+    TextSchema,
+)
 from ebbgate.policy.quantity import SignalUnit, spell
 from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.policy.strategies.promote_share import SHARE_MIN
+from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import GIB, HOUR_NS, KIB, MINUTE_NS, NS_PER_MS, NS_PER_S
 
@@ -23,37 +30,39 @@ AUTO: Final = "auto"
 OFF: Final = "off"
 _BCACHE, _DM_CACHE = (Kind.BCACHE,), (Kind.DM_CACHE,)
 _BOTH: Final = (Kind.BCACHE, Kind.DM_CACHE)
-ParamValues = Mapping[str, Quantity]
+ParamValues = Mapping[str, ParamValue]
 Params = TypeVar("Params", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
     """One parameter. `path`: the field that it sets; `scale`: the field's unit in base units (10^9
-    for seconds); `kinds`: the kinds of cache on which it has an effect.
+    for seconds); `kinds`: the kinds of cache on which it has an effect; `example`: of a list.
     """
 
     name: str
-    quantity: QuantitySchema
+    value: QuantitySchema | ListSchema[str]
     path: tuple[str, ...]
     about: str
     kinds: tuple[Kind, ...] = _BOTH
     scale: int = 1
+    example: str = ""
 
     def default(self, defaults: object) -> float | None:
-        """Return the default of the code in base units."""
+        """Return the default of the code in base units; None for a word or an empty list."""
         for name in self.path:
             defaults = getattr(defaults, name)
-        assert defaults is None or isinstance(defaults, float | int)
-        return None if defaults is None else round(defaults * self.scale, 9)
+        return round(defaults * self.scale, 9) if isinstance(defaults, float | int) else None
 
     def field(self, defaults: object) -> FieldSchema:
         """Return it as a key of the language, with the default of the code."""
-        value = self.default(defaults)
-        word = self.quantity.or_words[0] if self.quantity.or_words else ""
-        text = word if value is None else spell(self.quantity.unit, value)
         kinds = "" if self.kinds == _BOTH else str(self.kinds[0])
-        return FieldSchema(self.name, self.quantity, self.about, text, default=text, of=kinds)
+        if isinstance(self.value, ListSchema):
+            return FieldSchema(self.name, self.value, self.about, self.example, of=kinds)
+        value = self.default(defaults)
+        word = self.value.or_words[0] if self.value.or_words else ""
+        text = word if value is None else spell(self.value.unit, value)
+        return FieldSchema(self.name, self.value, self.about, text, default=text, of=kinds)
 
 
 def _duration(low: float, high: float, *words: str) -> QuantitySchema:
@@ -292,10 +301,41 @@ STREAMS: Final = (
         _DM_CACHE,
     ),
 )
+PROMOTE: Final = (
+    Param(
+        "files",
+        ListSchema(TextSchema("an absolute path or pattern", r"/\S{1,400}"), single=True),
+        ("files",),
+        "Files whose parts are scored together: a part that nobody has missed yet is moved, too,"
+        " where its file is hot. Without any, each part of the volume is judged by its own"
+        " misses.",
+        example="/srv/db/base/*/*",
+    ),
+    Param(
+        "time_share_max",
+        QuantitySchema(SignalUnit.RATIO, SHARE_MIN, 0.8),
+        ("time_share_max",),
+        "The largest share of time in which data is moved. The share is learned from the p95 of"
+        " users' reads.",
+    ),
+    Param(
+        "cache_share_max",
+        QuantitySchema(SignalUnit.RATIO, 0.001, 0.25),
+        ("cache_ratio_max",),
+        "The largest share of the cache that is filled in one period.",
+    ),
+    Param(
+        "period",
+        _duration(20 * NS_PER_S, HOUR_NS),
+        ("period_ns",),
+        "Time between two choices of what is moved. The probe counts misses for 10 s at a time.",
+    ),
+)
 
 _PARAMS: Final[Mapping[str, tuple[tuple[Param, ...], object]]] = {
     IDLE_DESTAGE: (DESTAGE, DestageParams()),
     STREAM_BYPASS: (STREAMS, StreamParams()),
+    PROMOTE_HOT: (PROMOTE, PromoteParams()),
 }
 _ORDERED: Final = {
     IDLE_DESTAGE: ("wait_min", "wait_max"),
@@ -307,10 +347,10 @@ _ORDERED: Final = {
 def _parameters_schema(strategy: str) -> ObjectSchema[ParamValues]:
     params, defaults = _PARAMS[strategy]
     known = {param.name: param.default(defaults) for param in params}
-    low, high = _ORDERED[strategy]
+    low, high = _ORDERED.get(strategy, ("", ""))
 
     def check(values: ParamValues) -> Faults:
-        ends = [values.get(name, known[name]) for name in (low, high)]
+        ends = [values.get(name, known.get(name)) for name in (low, high)]
         figures = [each for each in ends if isinstance(each, float | int)]
         if figures != sorted(figures):
             yield (high if high in values else low, f"{low} is greater than {high}", "swap them")
@@ -332,11 +372,13 @@ def with_values(params: Params, strategy: str, values: ParamValues, kind: Kind) 
     return params
 
 
-def _field_value(param: Param, value: Quantity) -> float | None:
+def _field_value(param: Param, value: ParamValue) -> float | tuple[str, ...] | None:
     """Convert a value to the unit of its field; None for `auto` and `off`."""
-    return None if isinstance(value, str) else value / param.scale if param.scale > 1 else value
+    if isinstance(value, str):
+        return None
+    return value / param.scale if param.scale > 1 and not isinstance(value, tuple) else value
 
 
-def _with(params: Params, path: tuple[str, ...], value: float | None) -> Params:
+def _with(params: Params, path: tuple[str, ...], value: float | tuple[str, ...] | None) -> Params:
     inner: object = value if len(path) == 1 else _with(getattr(params, path[0]), path[1:], value)
     return replace(params, **{path[0]: inner})

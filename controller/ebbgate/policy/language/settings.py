@@ -4,22 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.knobs.catalog import BOUNDS, CUTOFF
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.volume import Kind
+from ebbgate.policy.language.diagnostic import Diagnostics
 from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
 from ebbgate.policy.language.params import OFF
-from ebbgate.policy.language.value_schemas import ChoiceSchema, Quantity, QuantitySchema
+from ebbgate.policy.language.value_schemas import ChoiceSchema, Quantity, QuantitySchema, Schema
+from ebbgate.policy.language.yaml_events import Node
 from ebbgate.policy.limits import Bounds, Limits
-from ebbgate.policy.quantity import SignalUnit
+from ebbgate.policy.quantity import EXAMPLES, SignalUnit
 from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
 from ebbgate.units import GIB
 
 DESTAGE_RATE: Final = "destage_rate"
 DESTAGE_DEPTH: Final = "destage_depth"
 SEQUENTIAL_CUTOFF: Final = "sequential_cutoff"
+SSD_WRITES: Final = "ssd_writes"
 CONGESTION_BYPASS: Final = "congestion_bypass"
 MAX: Final = "max"
 KERNEL: Final = "kernel"
@@ -91,6 +95,23 @@ def _bounds(
     return FieldSchema(name, record, about, f"{{max: {example}}}", of=kind)
 
 
+@dataclass(frozen=True, slots=True)
+class _UpperSchema:
+    """An upper limit that stands alone, without `max`."""
+
+    quantity: QuantitySchema
+
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Mapping[str, Quantity] | None:
+        value = self.quantity.read(node, key, diagnostics)
+        return None if value is None else {"max": value}
+
+    def schema(self) -> Schema:
+        return self.quantity.schema()
+
+    def describe(self) -> str:
+        return self.quantity.describe()
+
+
 LIMITS: Final[ObjectSchema[Mapping[str, Mapping[str, float]]]] = ObjectSchema(
     "limits",
     (
@@ -115,6 +136,14 @@ LIMITS: Final[ObjectSchema[Mapping[str, Mapping[str, float]]]] = ObjectSchema(
             "64MiB",
             Kind.BCACHE,
             "Limits of the sequential cutoff that a strategy or rule sets.",
+        ),
+        FieldSchema(
+            SSD_WRITES,
+            _UpperSchema(QuantitySchema(SignalUnit.ENDURANCE, 0.001, 100)),
+            "How often a day as much may be written to the cache as it holds, by whomever. From"
+            " then on promote_hot adds nothing; it is a limit on promote_hot only, and users'"
+            " writes are not held back.",
+            EXAMPLES[SignalUnit.ENDURANCE],
         ),
     ),
 )
@@ -150,9 +179,9 @@ def limits_of(bounds: Mapping[str, Mapping[str, float]], kind: Kind) -> Limits:
     found = {
         name: Bounds(_whole(ends.get("min")), _whole(ends.get("max")))
         for name, ends in bounds.items()
-        if not _why_not(name, 1, kind)
+        if name != SSD_WRITES and not _why_not(name, 1, kind)
     }
-    return Limits(**found)
+    return Limits(**found, ssd_writes_per_day=bounds.get(SSD_WRITES, {}).get("max"))
 
 
 def _whole(value: Quantity | None) -> int | None:

@@ -26,6 +26,8 @@ Schema = dict[str, object]
 """A JSON Schema."""
 Quantity = float | str
 """A value in base units, or a word."""
+ParamValue = Quantity | tuple[str, ...]
+"""The value of a parameter: also a list."""
 Item = TypeVar("Item")
 Read_co = TypeVar("Read_co", covariant=True)
 

@@ -12,7 +12,8 @@ from ebbgate.policy.language.choose import LocalTime
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import ZERO
 from ebbgate.policy.language.link import load
-from ebbgate.policy.language.params import DESTAGE, STREAMS, with_values
+from ebbgate.policy.language.params import DESTAGE, STREAMS, Param, with_values
+from ebbgate.policy.language.value_schemas import QuantitySchema
 from ebbgate.policy.limits import Bounds
 from ebbgate.policy.strategies.pace_state import PaceParams
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
@@ -72,16 +73,21 @@ def test_what_is_not_written_keeps_the_default_of_the_kind() -> None:
     assert found.destage.burst_ns == NS_PER_S
 
 
+def highest(param: Param) -> float:
+    assert isinstance(param.value, QuantitySchema)
+    return param.value.high
+
+
 @pytest.mark.parametrize("kind", [Kind.BCACHE, Kind.DM_CACHE])
 def test_each_parameter_moves_its_field_on_its_kinds_and_no_other(kind: Kind) -> None:
     base = default_policy(kind)
     assert base.destage is not None and base.streams is not None
     for param in DESTAGE:
-        value = param.quantity.high
+        value = highest(param)
         changed = with_values(base.destage, "idle_destage", {param.name: value}, kind)
         assert (changed != base.destage) is (kind in param.kinds), param.name
     for param in STREAMS:
-        value = param.quantity.high
+        value = highest(param)
         moved = with_values(base.streams, "stream_bypass", {param.name: value}, kind)
         assert (moved != base.streams) is (kind in param.kinds), param.name
 

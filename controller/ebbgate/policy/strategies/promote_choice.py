@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which chunks are worth a move in a period. Pure.
+
+The list goes down as long as the predicted gain exceeds the cost with a margin. One of 16 chunks of
+the list is held out, to measure the gain (promote_benefit).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Final, NamedTuple
+
+from ebbgate.model.promotion import Promotion
+from ebbgate.policy.strategies.promote_benefit import (
+    HORIZON_PERIODS,
+    Costs,
+    Watched,
+    held_out,
+)
+from ebbgate.policy.strategies.promote_score import WINDOWS_MIN, Groups
+
+COST_MARGIN: Final = 1.5
+"""The predicted gain must exceed this times the cost."""
+LIST_MAX: Final = 2048
+_TIER: Final = 64
+"""So many chunks of the list at a time are moved in the order of the disk, which spares seeks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What makes a chunk worth a move. `ratio`: of realised to predicted gain so far."""
+
+    costs: Costs
+    ratio: float
+    period_s: float
+
+    def gain_ns(self, rate: float) -> float:
+        """Return the disk time that a move of a chunk with this rate of misses will save."""
+        saved = rate * self.ratio - self.costs.displaced_rate
+        return saved * HORIZON_PERIODS * self.period_s * self.costs.service_ns
+
+    @property
+    def least_ns(self) -> float:
+        """The gain above which a chunk is worth its move."""
+        return COST_MARGIN * self.costs.move_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done in a period.
+
+    - `listed`: the chunks worth a move, in the order in which they are moved, and what is predicted
+      of each; held-out ones among them.
+    - `promotion`: what is still to be moved; None: nothing.
+    - `done`: chunks that were moved, or could not be.
+    - `admitted`: chunks of which enough is known; `best_ns`, `least_ns`: the gain of the best of
+      them, and the gain from which a move is worth it. `groups`: names with counts.
+    """
+
+    period: int = 0
+    listed: Mapping[int, Watched] = field(default_factory=dict)
+    promotion: Promotion | None = None
+    done: frozenset[int] = frozenset()
+    admitted: int = 0
+    best_ns: float = 0.0
+    least_ns: float = 0.0
+    groups: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def to_watch(self) -> Mapping[int, Watched]:
+        """Moved chunks, and the held-out ones that the list has before the last of them."""
+        found: dict[int, Watched] = {}
+        held_out: dict[int, Watched] = {}
+        for chunk, each in self.listed.items():
+            if each.held_out:
+                held_out[chunk] = each
+            elif chunk in self.done:
+                found |= {**held_out, chunk: each}
+                held_out = {}
+        return found
+
+
+class Room(NamedTuple):
+    """How many chunks a period may move, and in which share of its time."""
+
+    chunks: int
+    time_share: float
+
+
+def choose(
+    period: int,
+    groups: Groups,
+    worth: Worth,
+    room: Room,
+    watched: Collection[int],
+    in_cache: Collection[int],
+) -> Plan:
+    """Return the plan of a period.
+
+    `watched`: chunks that are left as they are; `in_cache`: those that were moved of late.
+    """
+    rates = {
+        chunk: rate for chunk, rate in _candidates(groups, worth, in_cache) if chunk not in watched
+    }
+    best = max(rates.values(), default=0.0)
+    chosen = [chunk for chunk, rate in rates.items() if worth.gain_ns(rate) > worth.least_ns]
+    chosen = nlargest(min(room.chunks, LIST_MAX), chosen, key=rates.__getitem__)
+    listed = {
+        chunk: Watched(period, rates[chunk], held_out(chunk, period)) for chunk in _tiers(chosen)
+    }
+    moves = tuple(chunk for chunk, each in listed.items() if not each.held_out)
+    names = Counter(groups.heats[groups.of(chunk)].name for chunk in listed)
+    return Plan(
+        period=period,
+        listed=listed,
+        promotion=Promotion(moves, room.time_share) if moves else None,
+        admitted=len(rates),
+        best_ns=worth.gain_ns(best) if rates else 0.0,
+        least_ns=worth.least_ns,
+        groups=tuple(names.most_common(3)),
+    )
+
+
+def _candidates(
+    groups: Groups, worth: Worth, in_cache: Collection[int]
+) -> Iterator[tuple[int, float]]:
+    """Yield admitted chunks with the rate of misses to expect: first those missed themselves."""
+    scores = groups.scores
+    hot_groups = set[int]()
+    for chunk, (misses, windows) in scores.chunks.items():
+        if windows >= WINDOWS_MIN:
+            group = groups.of(chunk)
+            hot_groups.add(group)
+            yield chunk, groups.heats[group].expected_rate(misses, scores.seconds)
+    for group in hot_groups:
+        rate = groups.heats[group].expected_rate(0.0, scores.seconds)
+        if group < 0 or worth.gain_ns(rate) <= worth.least_ns:
+            continue
+        for chunk in groups.chunks_of(group):
+            if chunk not in scores.chunks and chunk not in in_cache:
+                yield chunk, rate
+
+
+def _tiers(chosen: list[int]) -> Iterator[int]:
+    for start in range(0, len(chosen), _TIER):
+        yield from sorted(chosen[start : start + _TIER])

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which share of time the mover may read, learned from what users feel of it. Pure.
+
+The p95 of users' reads while the mover reads is compared with that of the rest of the same period:
+where users feel it, the share is halved, otherwise it grows a little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Direction, Histogram
+from ebbgate.signals.histogram import add, latency_percentile_ns
+
+SHARE_MIN: Final = 0.05
+FELT_FACTOR: Final = 1.25
+"""Users feel the mover where their p95 is more than this times that of the rest of the period."""
+_SHARE_FIRST: Final = 0.4
+_STEP: Final = 0.05
+_READS_MIN: Final = 50
+"""With fewer reads a p95 says nothing."""
+_MOVING_MIN: Final = 0.5
+"""The mover reads in a window if it is busy for more than this share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeShare:
+    """The share, and the latency of users' reads in this period.
+
+    - `sampled_ns`: the end of the last window that was counted; `busy_ns`: of the mover since then.
+    - `before_busy`: whether the mover was busy in the window before.
+    - `moving_windows`: of this period. `p95_*`: of the last period that had enough reads.
+    """
+
+    share: float = _SHARE_FIRST
+    sampled_ns: int = 0
+    busy_ns: int = 0
+    before_busy: bool = False
+    moving_windows: int = 0
+    moving: Histogram = ()
+    resting: Histogram = ()
+    p95_moving_ns: int | None = None
+    p95_resting_ns: int | None = None
+
+
+def is_due(share: TimeShare, frame: Frame) -> bool:
+    """Return whether the frame's window is over that began with the last one counted."""
+    return frame.window_ns > 0 and frame.at_ns - share.sampled_ns >= frame.window_ns
+
+
+def sample(share: TimeShare, frame: Frame) -> TimeShare:
+    """Count the reads of the frame's window as those of a moving or a resting mover."""
+    moves = share.busy_ns >= _MOVING_MIN * frame.window_ns
+    # A report may come after the window that it is about.
+    rests = share.busy_ns == 0 and not share.before_busy
+    share = replace(share, sampled_ns=frame.at_ns, busy_ns=0, before_busy=share.busy_ns > 0)
+    if not moves and not rests:
+        return share
+    counts: list[int] = []
+    for (direction, _), path in frame.paths.items():
+        if direction is Direction.READ and path.ios:
+            counts = add(counts, path.counts)
+    if rests:
+        return replace(share, resting=tuple(add(share.resting, counts)))
+    return replace(
+        share,
+        moving_windows=share.moving_windows + 1,
+        moving=tuple(add(share.moving, counts)),
+    )
+
+
+def close_period(share: TimeShare, share_max: float) -> TimeShare:
+    """Return the share for the next period."""
+    found = replace(share, moving_windows=0, moving=(), resting=())
+    found = replace(found, share=_within(found.share, share_max))
+    if not share.moving_windows:
+        return found
+    if sum(share.moving) < _READS_MIN:
+        # There are hardly any users to disturb.
+        return replace(found, share=_within(found.share + _STEP, share_max))
+    if sum(share.resting) < _READS_MIN:
+        return found
+    moving = latency_percentile_ns(share.moving, 0.95) or 0
+    resting = latency_percentile_ns(share.resting, 0.95) or 0
+    felt = moving > FELT_FACTOR * resting
+    wanted = found.share / 2 if felt else found.share + _STEP
+    return replace(
+        found,
+        share=_within(wanted, share_max),
+        p95_moving_ns=moving,
+        p95_resting_ns=resting,
+    )
+
+
+def _within(share: float, share_max: float) -> float:
+    return min(max(share, SHARE_MIN), max(share_max, SHARE_MIN))

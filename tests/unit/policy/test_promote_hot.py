@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""promote_hot in the engine: what is moved, what stops it, and what people read of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbgate.model.decision import Decision
+from ebbgate.model.frame import Frame
+from ebbgate.model.heat import ChunkMisses, HeatPeriod
+from ebbgate.model.promotion import ChunksMoved
+from ebbgate.policy.engine import PROMOTE_HOT, Outcome, Policy, State, WarmChange, step
+from ebbgate.policy.strategies.promote_benefit import held_out
+from ebbgate.policy.strategies.promote_stop import MOVER_CUTOFF_BYTES, PromoteParams
+from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamState
+from ebbgate.units import DAY_NS, GIB, KIB, MIB, NS_PER_MS, NS_PER_S
+from ebbgate.warm.plan import run_bytes_max
+from tests.builders import busy_frame
+
+WINDOW_NS = 10 * NS_PER_S
+HOT = tuple(range(100, 140))
+POLICY = Policy(promotion=PromoteParams(), order=(*Policy().order, PROMOTE_HOT))
+
+
+def window(number: int, chunks: tuple[int, ...] = HOT, sync_reads: int = 20) -> HeatPeriod:
+    """The heat of a window in which each of these chunks was missed so often.
+
+    The first window shows how large the volume is.
+    """
+    found = tuple(ChunkMisses(chunk, sync_reads) for chunk in chunks)
+    last = (ChunkMisses(99_999, 1),) if number == 1 else ()
+    return HeatPeriod(number * WINDOW_NS, (number + 1) * WINDOW_NS, found + last)
+
+
+def frame(number: int, heat: HeatPeriod | None = None, **signals: Any) -> Frame:
+    """A frame right after a window."""
+    known = {"cache_bytes": 4 * GIB, "in_use_ratio": 0.5, "dirty_ratio": 0.1}
+    at_ms = (number + 1) * WINDOW_NS // NS_PER_MS
+    return busy_frame(at_ms, heat=heat or window(number), **{**known, **signals})
+
+
+def run(*frames: Frame, policy: Policy = POLICY, state: State | None = None) -> Outcome:
+    outcome, state = None, state or State()
+    for each in frames:
+        state, outcome = step(state, each, policy, each.at_ns)
+    assert outcome is not None
+    return outcome
+
+
+def reason(decision: Decision) -> str:
+    return next(each.reason for each in decision.proposals if each.strategy == PROMOTE_HOT)
+
+
+def test_hot_chunks_are_moved_but_those_that_are_held_out() -> None:
+    decision = run(*map(frame, range(1, 4))).decision()
+    assert decision.promotion is not None
+    assert decision.promotion_strategy == PROMOTE_HOT
+    assert decision.promotion.chunks == tuple(c for c in HOT if not held_out(c, 1))
+    assert reason(decision).startswith("moves: 0 of ")
+
+
+def test_a_promotion_stays_the_same_until_chunks_are_moved() -> None:
+    first = run(*map(frame, range(1, 4)))
+    second = run(frame(4), state=first.state)
+    promotion = first.decision().promotion
+    assert promotion is not None and second.decision().promotion is promotion
+    assert first.key(first.decision()) == second.key(second.decision())
+    report = ChunksMoved(second.now_ns, moved=promotion.chunks[:5], failed=promotion.chunks[5:7])
+    moved = step(second.state, report, POLICY, second.now_ns)[1]
+    left = moved.decision().promotion
+    assert left == replace(promotion, chunks=promotion.chunks[7:])
+    assert moved.key(moved.decision()) == first.key(first.decision())
+
+
+def test_nothing_is_moved_after_a_single_window_with_misses() -> None:
+    scan = [frame(n, window(n, tuple(range(n * 100, n * 100 + 40)))) for n in range(1, 4)]
+    decision = run(*scan).decision()
+    assert decision.promotion is None
+    assert "two separate times" in reason(decision)
+
+
+@pytest.mark.parametrize(
+    ("signals", "params", "text"),
+    [
+        ({"in_use_ratio": 0.95}, {}, "95% of the cache is in use"),
+        ({"dirty_ratio": 0.95}, {}, "95% of the cache is dirty"),
+        ({"knobs": {"sequential_cutoff": "64.0k"}}, {}, "cutoff of 64 KiB is below 80 KiB"),
+        (
+            {"cache_written_bytes": 3 * GIB, "at_ns": DAY_NS},
+            {"writes_per_day": 0.5},
+            "3 GiB of 2 GiB a day (ssd_writes)",
+        ),
+        ({}, {"writes_per_day": 0.5}, "how much was written to the cache is unknown"),
+    ],
+)
+def test_a_stop_condition_ends_moves_and_is_explained(
+    signals: dict[str, Any], params: dict[str, Any], text: str
+) -> None:
+    policy = replace(POLICY, promotion=PromoteParams(**params))
+    frames = [replace(frame(n), **signals) for n in range(1, 4)]
+    decision = run(*frames, policy=policy).decision()
+    assert decision.promotion is None
+    assert reason(decision).startswith("stopped: ") and text in reason(decision)
+
+
+def test_moves_wait_for_a_warm_up() -> None:
+    outcome = run(*map(frame, range(1, 4)))
+    warmed = step(outcome.state, WarmChange(MIB), POLICY, outcome.now_ns)[0]
+    decision = run(frame(4), state=warmed).decision()
+    assert (decision.promotion, reason(decision)) == (None, "stopped: a warm-up reads")
+
+
+def test_a_cache_that_takes_no_writes_back_is_promoted_to() -> None:
+    decision = run(*(frame(n, cache_mode="writethrough") for n in range(1, 4))).decision()
+    assert decision.promotion is not None
+    none = run(*(frame(n, cache_mode="none") for n in range(1, 4))).decision()
+    assert none.promotion is None and "caches no reads" in reason(none)
+
+
+def test_a_cutoff_that_would_defeat_moves_is_raised() -> None:
+    outcome = run(*map(frame, range(1, 4)))
+    tight = StreamState(StreamMode.BYPASS, cutoff_bytes=256 * KIB)
+    decision = replace(outcome, state=replace(outcome.state, streams=tight)).decision()
+    assert decision.sequential_cutoff_bytes == MOVER_CUTOFF_BYTES
+    assert decision.cutoff_strategy == PROMOTE_HOT
+    assert "1.2 MiB instead of 256 KiB (stream_bypass)" in reason(decision)
+    assert run_bytes_max(MOVER_CUTOFF_BYTES) >= MIB
+
+
+def test_unknown_misses_move_nothing() -> None:
+    unknown = replace(frame(4), heat=None, missing={"heat": "no bpf here"})
+    decision = run(*map(frame, range(1, 4)), unknown).decision()
+    assert (decision.promotion, reason(decision)) == (None, "unknown: no bpf here")
