@@ -110,5 +110,5 @@ class LayoutMachine:
         self.fake.write(f"{real}/loop/backing_file", str(file))
         self.fake.write(f"{real}/loop/offset", str(offset))
 
-    def _read_layout(self, handle: int, name: str) -> FileLayout:
+    def _read_layout(self, handle: int, name: str, extents_max: int) -> FileLayout:
         return FileLayout(os.fstat(handle).st_size, 1, tuple(self._extents[name]))

@@ -117,6 +117,8 @@ def draw_sentence(page: Page, view: VolumeView) -> None:
     for job in view.status.jobs:
         if not job.state.over:
             page.line(format.job(job), "cyan", indent=2)
+    if view.status.layout:
+        page.line(format.layout(view.status.layout, view.status.at_ns), indent=2)
     if view.status.kernel_sleep:
         page.line(view.status.kernel_sleep.text, "yellow", indent=2)
 

@@ -15,6 +15,7 @@ from ebbgate.model.status import (
     GateStatus,
     KernelSleepStatus,
     KnobStatus,
+    LayoutStatus,
     MissRatioStatus,
     OverrideStatus,
     PathStatus,
@@ -72,6 +73,7 @@ class StatusInputs:
     miss_ratio: MissRatioStatus | None = None
     totals: Totals = field(default_factory=Totals)
     jobs: tuple[JobStatus, ...] = ()
+    layout: LayoutStatus | None = None
 
 
 def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeStatus:
@@ -119,6 +121,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         cleaning=_cleaning(view, frame),
         overrides=tuple(_override(each, frame) for each in view.overrides),
         jobs=view.jobs,
+        layout=view.layout,
         missing={key: why for key, why in frame.missing.items() if key not in _OFTEN_UNKNOWN},
         lost=view.lost,
         totals=volume_totals(view.totals),

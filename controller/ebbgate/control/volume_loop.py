@@ -31,6 +31,7 @@ from ebbgate.model.records import (
     QueueSample,
     Record,
 )
+from ebbgate.model.status import LayoutStatus
 from ebbgate.model.volume import DiskUsers, Mode, Volume, VolumeState
 from ebbgate.model.warm import JobStatus
 from ebbgate.policy.cleaning import Cleaning
@@ -63,7 +64,8 @@ class VolumeLoop:
     `send`: gives the probe a command. `now_ns`: CLOCK_MONOTONIC. `frozen`: every knob stays where
     it is. `last_sent`: the last settings of the probe, and `last_sent_wait_ns`: when the wait was
     sent. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
-    was logged of each strategy. `jobs`: the warm-ups of this volume, for people.
+    was logged of each strategy. `jobs`, `layout`: the warm-ups of this volume, and what is known of
+    its files, for people.
     """
 
     volume: Volume
@@ -83,6 +85,7 @@ class VolumeLoop:
     call_later: Later | None = None
     last_sent_status_ns: int = 0
     jobs: tuple[JobStatus, ...] = ()
+    layout: LayoutStatus | None = None
     signals: VolumeSignals = field(init=False)
     driver: KnobDriver = field(init=False)
     overrides: VolumeOverrides = field(init=False)
@@ -303,6 +306,7 @@ class VolumeLoop:
             sleep_left_s=self.signals.sleep_left_s(),
             miss_ratio=self.signals.miss_ratio(frame.cache_bytes),
             jobs=self.jobs,
+            layout=self.layout,
             totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )
 

@@ -10,6 +10,7 @@ from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
+from ebbgate.model.heat import VolumeLayout
 from ebbgate.model.hot_set import HotSet
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import HeatRecord, ReuseSamples, Tick, Tracked, TrackRefused
@@ -39,7 +40,7 @@ class VolumeSignals:
     """What was measured of one volume. `since_unix_ns`: when the daemon began to follow it.
 
     `last_seen`: the last look at sysfs. `lost`: what the probe had to drop. `power`: whether the
-    disks below turn.
+    disks below turn. `layout`: who owns the chunks of the volume.
     """
 
     writer: KnobWriter
@@ -48,6 +49,7 @@ class VolumeSignals:
     last_seen: VolumeState | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
     power: DiskPower = NOT_ASKED
+    layout: VolumeLayout | None = None
     _frames: FrameState = field(default_factory=FrameState)
     _kernel_sleep: KernelSleep | None = None
     _dirty_since_ns: int | None = None
@@ -86,7 +88,7 @@ class VolumeSignals:
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs."""
         foreign = frozenset(self.writer.manual | self.writer.pinned | self.writer.lacking)
-        facts = DaemonFacts(foreign, self.writer.disk_users, self.power)
+        facts = DaemonFacts(foreign, self.writer.disk_users, self.power, self.layout)
         if seen.dirty_bytes == 0:
             self._dirty_since_ns = None
         elif self._dirty_since_ns is None and seen.dirty_bytes is not None:

@@ -18,6 +18,7 @@ from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import EACH_SECOND_NS
 from ebbgate.daemon.hang_watch import HangWatch
 from ebbgate.daemon.intent_dispatcher import ENDED, IntentDispatcher
+from ebbgate.daemon.layout_reader import LayoutReader
 from ebbgate.daemon.loop_silence import LoopSilence
 from ebbgate.daemon.priority import Priority
 from ebbgate.daemon.sd_notify import Watchdog
@@ -64,6 +65,7 @@ class Daemon:
         first = _first_number(last_number(config.history_path))
         recorder.abandon_intents(first, ENDED)
         self.intents = IntentDispatcher(self, self.overrides, recorder, config.history_path, first)
+        self.layouts = LayoutReader(sysfs, self.volumes)
         self.control = ControlServer(config.socket_path, self.intents.submit)
         self.watchdog = Watchdog()
         self.priority = Priority(0, recorder.thread_id)
@@ -94,6 +96,7 @@ class Daemon:
             # In this order: requests are answered before the connections end.
             await self.intents.stop()
             await self.control.stop()
+            await self.layouts.stop()
             ticks.cancel()
             stop.cancel()
             await self.probe.stop()
@@ -182,6 +185,7 @@ class Daemon:
             self.control.look()
             self.overrides.poll()
             self.intents.warm.poll()
+            self.layouts.poll()
             await _let_others()
         for name in list(self.volumes):
             await self.volume_set.look(name, slow)

@@ -72,7 +72,7 @@ class WarmProcess:
         try:
             line = await self._events.readline()
             found: dict[str, Any] = json.loads(line)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, RecursionError) as error:
             raise Unavailable("the reading process has ended") from error
         return found
 

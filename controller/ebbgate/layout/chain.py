@@ -8,33 +8,44 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
+from ebbgate.kernel.device_mapper import Target
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.layout import dm_table, fiemap, images
 from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.mapping import Below, Layer, LayerKind, Segment
 from ebbgate.layout.mounts import Mounts
-from ebbgate.model.volume import Volume
 from ebbgate.probes.dm_status import lvm_name
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
 
 _LAYERS_MAX: Final = 256
 _TRIES: Final = 3
+TableOf = Callable[[str], Iterable[Target]]
+"""Returns the table of a dm device by its name. Raises OSError."""
 
 
 class ChainReader:
     """Reads chains of layers on one machine."""
 
-    def __init__(self, sysfs: Sysfs, mounts: Mounts, volumes: Mapping[str, Volume]) -> None:
-        """`volumes`: by kernel name; the layers end there."""
+    def __init__(
+        self,
+        sysfs: Sysfs,
+        mounts: Mounts,
+        titles: Mapping[str, str],
+        table: TableOf | None = None,
+        extents_max: int = fiemap.EXTENTS_MAX,
+    ) -> None:
+        """`titles`: of the volumes by kernel name; the layers end there."""
         self._sysfs = sysfs
         self._mounts = mounts
-        self._volumes = volumes
+        self._titles = titles
+        self._table = table or sysfs.dm.table
+        self._extents_max = extents_max
         self._layers: dict[str, Layer] = {}
         self._unfinished: set[str] = set()
 
@@ -52,6 +63,33 @@ class ChainReader:
             f"the layers below {path} change while they are read",
             "it is being written, replaced or moved (pvmove, lvconvert): try again later",
         )
+
+    def read_next(self, path: Path) -> Mapping[str, Layer]:
+        """Return the layers below a file, which is called `str(path)`.
+
+        Devices that an earlier call has read are not read again: see `changed`. Raises
+        EbbgateError.
+        """
+        try:
+            self._add_path(path)
+            return dict(self._layers)
+        finally:
+            for name in (*self._unfinished, str(path)):
+                self._layers.pop(name, None)
+            self._unfinished.clear()
+
+    def changed(self) -> bool:
+        """Return whether a device below the files of `read_next` is another by now."""
+        before, self._layers = self._layers, {}
+        try:
+            for name, layer in before.items():
+                if layer.kind is LayerKind.FILE:
+                    self._add_path(Path(name))
+                else:
+                    self._add_device(name)
+        except EbbgateError:
+            return True
+        return self._layers != before
 
     def _read_once(self, path: Path, image: ImageFormat | None) -> dict[str, Layer]:
         self._layers, self._unfinished = {}, set()
@@ -94,7 +132,7 @@ class ChainReader:
             )
 
         def read() -> Layer:
-            layout = fiemap.read_layout(handle, str(path))
+            layout = fiemap.read_layout(handle, str(path), self._extents_max)
             device = self._add_number(_number(status.st_dev), str(path))
             return Layer(
                 LayerKind.FILE,
@@ -132,9 +170,8 @@ class ChainReader:
     def _device(self, name: str) -> Layer:
         here = CLASS_BLOCK / name
         size = sectors_to_bytes(self._sysfs.read_int(here / "size") or 0)
-        if name in self._volumes:
-            volume = self._volumes[name]
-            return Layer(LayerKind.VOLUME, name, size, about=volume.title)
+        if name in self._titles:
+            return Layer(LayerKind.VOLUME, name, size, about=self._titles[name])
         if self._sysfs.exists(here / "partition"):
             return self._partition(name, here, size)
         if self._sysfs.exists(here / "dm"):
@@ -154,7 +191,7 @@ class ChainReader:
     def _dm(self, name: str, here: Path, size: int) -> Layer:
         title = self._sysfs.read_text(here / "dm/name") or name
         try:
-            table = self._sysfs.dm.table(title)
+            table = self._table(title)
         except OSError as error:
             raise Unavailable(
                 f"the table of {title} cannot be read: {error.strerror}", "run this as root"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from ebbgate.kernel.device_mapper import Target
@@ -13,11 +14,25 @@ from ebbgate.units import sectors_to_bytes
 DeviceName = Callable[[str], str]
 """Returns the kernel name of a device number (`253:1`)."""
 _CRYPT_WORDS: Final = 5
+_CRYPT_KEY: Final = 1
+_MAPPED: Final = ("linear", "snapshot-origin", "striped")
+"""Targets whose parameters are places, besides dm-crypt's."""
 
 
 def segments(name: str, table: Iterable[Target], device: DeviceName) -> tuple[Segment, ...]:
     """Return the segments of the device that people call `name`."""
     return tuple(_segment(name, target, device) for target in table)
+
+
+def without_secrets(target: Target) -> Target:
+    """Return a line of a table with what `segments` needs: without keys of dm-crypt."""
+    if target.kind in _MAPPED:
+        return target
+    words = target.params.split()
+    if target.kind != "crypt" or len(words) < _CRYPT_WORDS:
+        return replace(target, params="")
+    words[_CRYPT_KEY] = "-"
+    return replace(target, params=" ".join(words[:_CRYPT_WORDS]))
 
 
 def _segment(name: str, target: Target, device: DeviceName) -> Segment:

@@ -100,15 +100,15 @@ class FileLayout:
     extents: tuple[Extent, ...]
 
 
-def read_layout(handle: int, name: str) -> FileLayout:
+def read_layout(handle: int, name: str, extents_max: int = EXTENTS_MAX) -> FileLayout:
     """Return where an open file lies, read twice to notice a change.
 
     A write in place is none: the file stays usable, whatever its times say. Raises Unavailable
     where the file system does not tell, and where the file changes at each try.
     """
     for _ in range(_TRIES):
-        first, extents = _stamp(handle), _checked(handle, name)
-        again, last = _checked(handle, name), _stamp(handle)
+        first, extents = _stamp(handle), _checked(handle, name, extents_max)
+        again, last = _checked(handle, name, extents_max), _stamp(handle)
         if first == last and extents is not None and extents == again:
             return FileLayout(*last, extents)
     raise Unavailable(
@@ -143,7 +143,7 @@ def _generation(handle: int) -> int | None:
     return int(number)
 
 
-def _checked(handle: int, name: str) -> tuple[Extent, ...] | None:
+def _checked(handle: int, name: str, extents_max: int) -> tuple[Extent, ...] | None:
     """Return all extents; None where they overlap, so changed between two calls."""
     extents: list[Extent] = []
     try:
@@ -151,9 +151,9 @@ def _checked(handle: int, name: str) -> tuple[Extent, ...] | None:
             if extents and extent.offset_bytes < extents[-1].end_bytes:
                 return None
             extents.append(extent)
-            if len(extents) > EXTENTS_MAX:
+            if len(extents) > extents_max:
                 raise Unavailable(
-                    f"{name} has more than {EXTENTS_MAX} extents",
+                    f"{name} has more than {extents_max} extents",
                     "defragment or copy it; its place cannot be used",
                 )
     except OSError as error:

@@ -44,7 +44,8 @@ class Locator:
 
     def __init__(self, sysfs: Sysfs, mounts: Mounts | None = None) -> None:
         self.volumes = {volume.kernel_name: volume for volume in discover(sysfs)}
-        self._reader = ChainReader(sysfs, mounts or Mounts(), self.volumes)
+        titles = {name: volume.title for name, volume in self.volumes.items()}
+        self._reader = ChainReader(sysfs, mounts or Mounts(), titles)
 
     def locate(self, path: Path, image: ImageFormat | None = None) -> Located:
         """Return where a file or block device lies, or the disk in an image of this format.

@@ -97,7 +97,13 @@ class Piece:
 Layers = Mapping[str, Layer]
 
 
-def place(layers: Layers, top: str, start_bytes: int = 0, length_bytes: int = -1) -> list[Piece]:
+def place(
+    layers: Layers,
+    top: str,
+    start_bytes: int = 0,
+    length_bytes: int = -1,
+    pieces_max: int = PIECES_MAX,
+) -> list[Piece]:
     """Return where a range of the layer `top` (all of it by default) lies, in order, merged.
 
     Raises Unavailable where there are too many pieces.
@@ -105,9 +111,9 @@ def place(layers: Layers, top: str, start_bytes: int = 0, length_bytes: int = -1
     length = layers[top].size_bytes - start_bytes if length_bytes < 0 else length_bytes
     found: list[Piece] = []
     for count, piece in enumerate(_walk(layers, top, Piece(start_bytes, length, top, start_bytes))):
-        if count == PIECES_MAX:
+        if count == pieces_max:
             raise Unavailable(
-                f"{top} lies in more than {PIECES_MAX} pieces",
+                f"{top} lies in more than {pieces_max} pieces",
                 "its place cannot be used; warm it by reading it",
             )
         if found and _adjacent(found[-1], piece):

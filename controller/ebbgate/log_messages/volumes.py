@@ -162,6 +162,14 @@ KNOB_NOT_RESTORED: Final = LogMessage(
     "Remove the cause that the message names, then run `ebbgate restore`. After a reboot the "
     "kernel starts with its own values.",
 )
+LAYOUT_UNREADABLE: Final = LogMessage(
+    "a19780a9002543f88b25c64ba3d86f72",
+    "The places of files on a volume cannot be read",
+    "%s: the places of its files cannot be read: %s",
+    "The policy names files for `promote_hot`, and where they lie could not be read. What was read "
+    "before stays in use, and ebbgate tries again in a minute.",
+    "Remove the cause that the message names; `ebbgate layout show FILE` tells more of a file.",
+)
 LEFT_KNOBS_UNKNOWN: Final = LogMessage(
     "e72e7729821045bbb39c5fbbade4ca81",
     "Whether knobs were left behind is not known",

@@ -185,6 +185,23 @@ class MissRatioStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutStatus:
+    """What is known of the files that the policy names for `promote_hot`.
+
+    - `files`, `known_bytes`: those of which it is known where on the volume they lie.
+    - `left_out`: the other files, by reason.
+    - `read_ns`: when they were read, on CLOCK_MONOTONIC; None: never.
+    - `error`: why they could not be read the last time, else about the first file left out.
+    """
+
+    files: int = 0
+    known_bytes: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    read_ns: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeStatus:
     """A volume as the daemon last saw it.
 
@@ -236,6 +253,7 @@ class VolumeStatus:
     cleaning: CleaningStatus | None = None
     overrides: tuple[OverrideStatus, ...] = field(default=(), metadata={"json_0_1": "wishes"})
     jobs: tuple[JobStatus, ...] = ()
+    layout: LayoutStatus | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
     totals: VolumeTotals = field(default_factory=VolumeTotals)

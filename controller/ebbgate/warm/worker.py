@@ -9,6 +9,8 @@ may hang in the kernel, and at the lowest priority.
     in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
     out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits"}
+
+A request with "layout" is another one: see `ebbgate.layout.survey`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import json
 import os
 import platform
 import resource
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -28,6 +31,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.layout.postgres_names import RelationNames
+from ebbgate.layout.survey import SECONDS_MAX, survey
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from ebbgate.warm.plan import (
     READ_BYTES_MAX,
@@ -229,13 +234,24 @@ def _opened(request: dict[str, Any]) -> Target:
     return open_ranges(request["device"], devno, request["ranges"])
 
 
+def _survey(request: dict[str, Any]) -> None:
+    # Nobody listens any more then; a search of folders cannot be asked to end.
+    signal.alarm(2 * SECONDS_MAX)
+    for event, fields in survey(request, RelationNames().name_of):
+        send_event(event, **fields)
+
+
 def main() -> int:
     """Serve one daemon; return the exit code."""
     become_background()
     # Unbuffered: what follows a line is read later, when it can be waited for.
     commands = FileIO(0, closefd=False)
     try:
-        target = _opened(json.loads(commands.readline()))
+        request = json.loads(commands.readline())
+        if "layout" in request:
+            _survey(request)
+            return 0
+        target = _opened(request)
         send_event(
             "opened",
             devno=target.devno,

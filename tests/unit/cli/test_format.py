@@ -9,8 +9,9 @@ import pytest
 
 from ebbgate.cli import format
 from ebbgate.model.decision import GateKind
-from ebbgate.model.status import GateStatus, KnobStatus
+from ebbgate.model.status import GateStatus, KnobStatus, LayoutStatus
 from ebbgate.model.volume import Device, Kind
+from ebbgate.units import GIB, NS_PER_S
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,29 @@ def test_a_device_in_words() -> None:
     known = Device("sda", (8, 0), 1 << 31, rotational=True, scheduler="bfq")
     assert format.device(known) == "sda (2 GiB, rotational, bfq)"
     assert format.device(replace(known, rotational=None, scheduler=None)) == "sda (2 GiB)"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (LayoutStatus(), "layout: being read"),
+        (LayoutStatus(error="refused"), "layout: not known: refused"),
+        (
+            LayoutStatus(212, 15 * GIB, {}, 20 * NS_PER_S),
+            "layout: 212 files, 15 GiB known, read 3 min ago",
+        ),
+        (
+            LayoutStatus(
+                2,
+                4096,
+                {"on another device": 1, "cannot be mapped": 3},
+                199 * NS_PER_S,
+                "x is on btrfs",
+            ),
+            "layout: 2 files, 4 KiB known, read 1 s ago; 1 file on another device;"
+            " 3 files cannot be mapped (x is on btrfs)",
+        ),
+    ],
+)
+def test_what_is_known_of_files_is_one_line(status: LayoutStatus, expected: str) -> None:
+    assert format.layout(status, 200 * NS_PER_S) == expected

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ebbgate.model.heat import ChunkRun, VolumeLayout
 from ebbgate.model.records import ReuseSamples
+from ebbgate.model.status import LayoutStatus
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from tests.volume_loop_fixture import LoopHarness
 
@@ -33,6 +35,29 @@ def test_what_is_not_known_at_first_is_no_warning(enforced: LoopHarness) -> None
     document = enforced.kept.document
     assert document["disturbance_ns"] is None
     assert not {"disturbance", "heat"} & set(document["missing"])
+
+
+def test_what_is_known_of_files_is_in_the_document(enforced: LoopHarness) -> None:
+    assert enforced.kept.document["layout"] is None
+    enforced.loop.layout = LayoutStatus(1, 4096, {"on another device": 2}, 5)
+    enforced.now_ms += 1000
+    enforced.tick()
+    assert enforced.kept.document["layout"] == {
+        "files": 1,
+        "known_bytes": 4096,
+        "left_out": {"on another device": 2},
+        "read_ns": 5,
+        "error": "",
+    }
+
+
+def test_the_layout_reaches_the_frame(enforced: LoopHarness) -> None:
+    enforced.loop.signals.layout = VolumeLayout(5, ("/srv/a",), (ChunkRun(0, 1, 0),))
+    enforced.now_ms += 1000
+    enforced.tick()
+    frame = enforced.loop.state.current_frame
+    assert frame is not None
+    assert frame.layout is enforced.loop.signals.layout
 
 
 def test_dirty_data_has_an_age_until_the_volume_is_clean(enforced: LoopHarness) -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.errors import Unavailable
-from ebbgate.layout import mapping
 from ebbgate.layout.mapping import (
     HOLE,
     Below,
@@ -93,12 +92,11 @@ def test_an_extent_behind_the_end_of_a_partition_is_fatal() -> None:
     assert place(layers, "/f")[-1].fatal
 
 
-def test_a_stack_of_too_many_pieces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapping, "PIECES_MAX", 8)
+def test_a_stack_of_too_many_pieces_is_refused() -> None:
     stripes = (Below("bcache0", 0), Below("bcache0", MIB))
     layers = stack(Layer(LayerKind.DM, "dm-0", MIB, (Segment(0, MIB, stripes, 4096),)), VOLUME)
     with pytest.raises(Unavailable, match="dm-0 lies in more than 8 pieces"):
-        place(layers, "dm-0")
+        place(layers, "dm-0", pieces_max=8)
 
 
 # ---- against a model of single bytes ------------------------------------------------------------

@@ -1002,6 +1002,21 @@ export interface components {
             /** @description The volume. */
             volume: string;
         };
+        /** @description What is known of the files that the policy names for `promote_hot`. */
+        Layout: {
+            /** @description Why they could not be read, or about the first file left out; empty if none. */
+            error: string;
+            /** @description Files of which it is known where on the volume they lie. Unit: files. */
+            files: number;
+            /** @description Their data on the volume. Unit: B. */
+            known_bytes: number;
+            /** @description The other files, by reason. Unit: files. */
+            left_out: {
+                [key: string]: number;
+            };
+            /** @description When they were read; null if never. CLOCK_MONOTONIC of the machine; comparable within one boot. Unit: ns. */
+            read_ns: number | null;
+        };
         /**
          * @description The share of reads that caches of other sizes would miss, from a sample of the blocks.
          *
@@ -1317,6 +1332,8 @@ export interface components {
             knobs: {
                 [key: string]: components["schemas"]["Knob"];
             };
+            /** @description Where files lie that the policy names for `promote_hot`; null if it names none. */
+            layout: components["schemas"]["Layout"] | null;
             /** @description Records that the probe dropped, by kind. Unit: records. */
             lost: {
                 [key: string]: number;

@@ -135,6 +135,16 @@ class Job(Model):
     ended_unix_ns: int | None = doc("When it was over; null while it is not.", "ns since 1970")
 
 
+class Layout(Model):
+    """What is known of the files that the policy names for `promote_hot`."""
+
+    files: int = doc("Files of which it is known where on the volume they lie.", "files")
+    known_bytes: int = doc("Their data on the volume.", "B")
+    left_out: dict[str, int] = doc("The other files, by reason.", "files")
+    read_ns: int | None = doc(f"When they were read; null if never. {_MONOTONIC}", "ns")
+    error: str = doc("Why they could not be read, or about the first file left out; empty if none.")
+
+
 class Volume(Model):
     """A volume as the daemon last saw it. Unknown values are null, never zero."""
 
@@ -209,6 +219,9 @@ class Volume(Model):
     cleaning: CleaningState | None = doc("A cleaning under way; null if there is none.")
     overrides: list[ActiveOverride] = doc("Overrides in force.")
     jobs: list[Job] = doc("Warm-ups that are under way or have ended of late.")
+    layout: Layout | None = doc(
+        "Where files lie that the policy names for `promote_hot`; null if it names none."
+    )
     missing: dict[str, str] = doc("Signals that are unknown, each with the reason.")
     lost: dict[str, int] = doc("Records that the probe dropped, by kind.", "records")
 

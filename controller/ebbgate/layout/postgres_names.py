@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Names the relation of a file in PostgreSQL's data folder. I/O: psql; files, reads only.
+
+The name is only for people and for grouping: without an answer of the server a relation is called
+by its first file. Indexes are relations of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ebbgate.errors import Unavailable
+from ebbgate.kernel.run import Completed, run
+
+_FILE: Final = re.compile(r"(\d+)(_fsm|_vm|_init)?(\.\d+)?")
+"""Relation, fork, segment of 1 GiB."""
+_PID_LINES: Final = 5
+_PID_BYTES_MAX: Final = 4096
+_PORT_LINE: Final = 3
+_SOCKET_LINE: Final = 4
+_TIMEOUT_S: Final = 5.0
+_DATABASES: Final = "SELECT json_object_agg(oid, datname) FROM pg_database WHERE datallowconn"
+_RELATIONS: Final = """
+SELECT json_object_agg(pg_relation_filenode(oid), oid::regclass::text)
+FROM pg_class WHERE pg_relation_filenode(oid) IS NOT NULL"""
+_AS_POSTGRES: Final = ("runuser", "-u", "postgres", "--")
+
+Run = Callable[..., Completed]
+Names = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Server:
+    """The server of a data folder. `prefix`: the words before psql that it lets in; None: none.
+
+    `relations`: names by file, by the number of the database.
+    """
+
+    place: str
+    prefix: tuple[str, ...] | None = None
+    databases: Names = field(default_factory=dict)
+    relations: dict[str, Names] = field(default_factory=dict)
+
+
+class RelationNames:
+    """Asks each server once for each of its databases."""
+
+    def __init__(self, run_program: Run = run) -> None:
+        self._run = run_program
+        self._servers: dict[Path, _Server] = {}
+
+    def name_of(self, path: Path) -> str:
+        """Return `DATABASE.TABLE`, or the path of any other file."""
+        found = _FILE.fullmatch(path.name)
+        if not found or path.parent.parent.name != "base":
+            return str(path)
+        folder = path.parents[2]
+        if folder not in self._servers:
+            self._servers[folder] = self._connected(folder)
+        server, database = self._servers[folder], path.parent.name
+        relation = self._relations(server, database).get(found[1])
+        if relation is None:
+            return str(path.with_name(found[1]))
+        return f"{server.databases[database]}.{relation}"
+
+    def _connected(self, folder: Path) -> _Server:
+        """Find out as which user the server can be asked: the own one, or postgres."""
+        server = _Server(_place(folder))
+        for prefix in ((), _AS_POSTGRES) if server.place else ():
+            server.prefix = prefix
+            if databases := self._asked(server, "postgres", _DATABASES):
+                server.databases = databases
+                return server
+        server.prefix = None
+        return server
+
+    def _relations(self, server: _Server, database: str) -> Names:
+        if server.prefix is None or database not in server.databases:
+            return {}
+        if database not in server.relations:
+            name = server.databases[database]
+            server.relations[database] = self._asked(server, name, _RELATIONS)
+        return server.relations[database]
+
+    def _asked(self, server: _Server, database: str, query: str) -> Names:
+        quoted = re.sub(r"(['\\])", r"\\\1", database)
+        target = f"{server.place} dbname='{quoted}' connect_timeout=2"
+        psql = ("psql", "-X", "-w", "-q", "-A", "-t", "-d", target, "-c", query)
+        try:
+            done = self._run((*(server.prefix or ()), *psql), timeout_s=_TIMEOUT_S, check=False)
+            found = json.loads(done.stdout) if done.exit_code == 0 else {}
+        except (Unavailable, ValueError, RecursionError):
+            return {}
+        if not isinstance(found, dict):
+            return {}
+        return {number: name for number, name in found.items() if isinstance(name, str)}
+
+
+def _place(folder: Path) -> str:
+    """Return where the server of a data folder listens, by its lock file; empty without one."""
+    try:
+        with (folder / "postmaster.pid").open("rb") as file:
+            lines = file.read(_PID_BYTES_MAX).decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    if len(lines) < _PID_LINES:
+        return ""
+    port, socket = lines[_PORT_LINE].strip(), lines[_SOCKET_LINE].strip()
+    if not port.isdigit() or not socket.startswith("/") or re.search(r"['\\]", socket):
+        return ""
+    return f"host='{socket}' port={port}"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files of PostgreSQL get the names of their relations where the server tells them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.kernel.run import Completed
+from ebbgate.layout.postgres_names import RelationNames
+
+
+class FakeServer:
+    """Answers psql. `lets_in`: the first word of the command that is let in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lets_in = "psql"
+        self.databases: Any = {"5": "shop"}
+        self.relations: Any = {"7": "orders", "8": "orders_pkey"}
+        self.calls: list[Sequence[str]] = []
+        (folder / "base/5").mkdir(parents=True)
+        self.listens("/run/postgresql")
+
+    def listens(self, socket: str, port: str = "5433") -> None:
+        lines = ["123", str(self.folder), "1700000000", port, socket, "", "1 2", "ready"]
+        (self.folder / "postmaster.pid").write_text("\n".join(lines))
+
+    def __call__(self, argv: Sequence[str], *, timeout_s: float, check: bool) -> Completed:
+        assert (timeout_s, check) == (5.0, False)
+        self.calls.append(argv)
+        if argv[0] != self.lets_in:
+            return Completed(tuple(argv), 2, "", "no role")
+        answer = self.databases if "pg_database" in argv[-1] else self.relations
+        return Completed(tuple(argv), 0, json.dumps(answer), "")
+
+    def names(self, *files: str) -> list[str]:
+        names = RelationNames(self)
+        return [names.name_of(self.folder / each) for each in files]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> FakeServer:
+    return FakeServer(tmp_path)
+
+
+def test_segments_and_forks_have_the_name_of_their_relation(server: FakeServer) -> None:
+    assert server.names("base/5/7", "base/5/7.12", "base/5/7_vm", "base/5/8") == [
+        "shop.orders",
+        "shop.orders",
+        "shop.orders",
+        "shop.orders_pkey",
+    ]
+    assert [call[7].split(" connect")[0] for call in server.calls] == [
+        "host='/run/postgresql' port=5433 dbname='postgres'",
+        "host='/run/postgresql' port=5433 dbname='shop'",
+    ]
+
+
+def test_other_files_keep_their_path(server: FakeServer, tmp_path: Path) -> None:
+    files = ("base/5/PG_VERSION", "pg_wal/000000010000000000000001", "base/7")
+    assert server.names(*files) == [str(tmp_path / each) for each in files]
+    assert not server.calls
+
+
+def test_postgres_is_asked_as_the_user_postgres_where_root_is_not_let_in(
+    server: FakeServer,
+) -> None:
+    server.lets_in = "runuser"
+    assert server.names("base/5/7", "base/5/8") == ["shop.orders", "shop.orders_pkey"]
+    assert [call[0] for call in server.calls] == ["psql", "runuser", "runuser"]
+
+
+def test_segments_stay_one_group_where_the_server_does_not_answer(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    server.lets_in = "none"
+    assert server.names("base/5/7", "base/5/7.1") == [str(tmp_path / "base/5/7")] * 2
+    assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize("answer", [None, [], "x", {"7": 5}, {}])
+def test_an_answer_that_is_wrong_gives_no_name(
+    server: FakeServer, tmp_path: Path, answer: Any
+) -> None:
+    server.relations = answer
+    assert server.names("base/5/7.1") == [str(tmp_path / "base/5/7")]
+    server.databases = answer
+    assert server.names("base/5/7.1") == [str(tmp_path / "base/5/7")]
+
+
+@pytest.mark.parametrize(
+    ("socket", "port"), [("", "5433"), ("x", "5433"), ("/a' user='b", "5433"), ("/a", "5 user=b")]
+)
+def test_a_lock_file_that_is_wrong_asks_nobody(
+    server: FakeServer, tmp_path: Path, socket: str, port: str
+) -> None:
+    server.listens(socket, port)
+    assert server.names("base/5/7") == [str(tmp_path / "base/5/7")]
+    assert not server.calls
+
+
+def test_without_psql_or_lock_file_the_path_is_the_name(server: FakeServer, tmp_path: Path) -> None:
+    def missing(*_: object, **__: object) -> Completed:
+        raise Unavailable("psql is not installed")
+
+    path = tmp_path / "base/5/7"
+    assert RelationNames(missing).name_of(path) == str(path)
+    (tmp_path / "postmaster.pid").unlink()
+    assert server.names("base/5/7") == [str(path)]

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files that globs name become runs of chunks; what is not on the volume is counted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.kernel.device_mapper import Target
+from ebbgate.layout import mapping
+from ebbgate.layout import survey as module
+from ebbgate.layout.dm_table import without_secrets
+from ebbgate.layout.fiemap import ExtentFlag
+from ebbgate.layout.survey import survey
+from ebbgate.layout.survey_answer import SurveyAnswer, Surveyed
+from ebbgate.model.heat import ChunkRun
+from ebbgate.units import GIB, MIB
+from tests.fake_sysfs import FakeSysfs
+from tests.layout_fixture import BCACHE0, LayoutMachine
+
+Rows = list[tuple[int, int, str, str]]
+SECTORS = GIB // 512
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LayoutMachine:
+    """Files are on a partition of bcache0 that begins at 1 MiB."""
+    (tmp_path / "files").mkdir()
+    fake = FakeSysfs(tmp_path / "sys")
+    fake.disk("bcache0", BCACHE0, size_bytes=GIB)
+    made = LayoutMachine(fake, tmp_path / "files", monkeypatch)
+    made.partition("bcache0", "bcache0p1", "252:1", MIB, 64 * MIB)
+    made.holds_files("bcache0p1")
+    return made
+
+
+def read(
+    machine: LayoutMachine, folder: Path, *patterns: str, tables: dict[str, Rows] | None = None
+) -> Surveyed:
+    """The answer, as it comes over the socket."""
+    request = {
+        "layout": [f"{folder}/files/{each}" for each in patterns or ("*",)],
+        "volume": "bcache0",
+        "tables": tables or {},
+    }
+    answer = SurveyAnswer(GIB // MIB)
+    events = survey(json.loads(json.dumps(request)), str, machine.fake.sysfs, machine.mounts)
+    for name, fields in events:
+        line = json.dumps({"event": name, **fields})
+        assert len(line) < 1 << 16
+        if whole := answer.take(json.loads(line)):
+            return whole
+    raise AssertionError("the answer has no end")
+
+
+def test_files_become_groups_with_runs(machine: LayoutMachine, tmp_path: Path) -> None:
+    one = machine.file([(0, 0, 2 * MIB)], "a")
+    two = machine.file([(0, 9 * MIB, MIB), (MIB, 20 * MIB, 4096)], "b")
+    found = read(machine, tmp_path)
+    assert found.groups == (str(one), str(two))
+    assert found.runs == (ChunkRun(1, 3, 0), ChunkRun(10, 11, 1), ChunkRun(21, 22, 1))
+    assert (found.files, found.known_bytes, found.left_out) == (2, 3 * MIB + 4096, {})
+    assert (found.error, found.changed) == ("", False)
+
+
+def test_files_elsewhere_or_without_data_are_counted(
+    machine: LayoutMachine, tmp_path: Path
+) -> None:
+    machine.file([], "empty")
+    machine.file([(0, 0, 4096, ExtentFlag.DELALLOC)], "new")
+    machine.fake.disk("sdz", "8:400", size_bytes=GIB)
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    assert read(machine, tmp_path, "*", "*.none").left_out == {
+        "without data on a device": 2,
+        "no file matches": 1,
+    }
+    machine.holds_files("sdz")
+    machine.file([(0, 0, 4096)], "far")
+    assert read(machine, tmp_path, "far").left_out == {"on another device": 1}
+
+
+def test_the_first_file_that_cannot_be_mapped_is_named(
+    machine: LayoutMachine, tmp_path: Path
+) -> None:
+    machine.file([(0, 0, MIB)], "good")
+    machine.file([(0, 80 * MIB, MIB)], "lie")
+    found = read(machine, tmp_path)
+    assert (found.files, found.left_out) == (1, {"cannot be mapped": 1})
+    assert found.error == f"{tmp_path}/files/lie: behind the end of bcache0p1"
+
+
+def linear(start: str = "0") -> Target:
+    return Target(0, 2048 * 64, "linear", f"252:0 {start}")
+
+
+def rows(targets: Sequence[Target]) -> Rows:
+    safe = map(without_secrets, targets)
+    return [(each.start_sectors, each.length_sectors, each.kind, each.params) for each in safe]
+
+
+def test_tables_come_with_the_request(machine: LayoutMachine, tmp_path: Path) -> None:
+    machine.mapped("dm-0", "vg-data", "253:0", linear())
+    machine.holds_files("dm-0")
+    machine.file([(0, 0, MIB)], "a")
+    table = [Target(0, 2048 * 64, "crypt", "aes-xts-plain64 c0ffee 0 252:0 4096")]
+    found = read(machine, tmp_path, tables={"vg-data": rows(table)})
+    assert found.runs == (ChunkRun(2, 3, 0),)
+    missing = read(machine, tmp_path)
+    assert missing.left_out == {"cannot be mapped": 1}
+    assert "the table of vg-data cannot be read" in missing.error
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "expected"),
+    [
+        ("crypt", "aes c0ffee 0 252:0 8 1 allow_discards", "aes - 0 252:0 8"),
+        ("crypt", "aes c0ffee", ""),
+        ("integrity", "253:1 0 J meta_mac:c0ffee", ""),
+        ("linear", "252:0 8", "252:0 8"),
+    ],
+)
+def test_no_key_is_sent(kind: str, params: str, expected: str) -> None:
+    assert without_secrets(Target(0, 8, kind, params)).params == expected
+
+
+def test_a_device_that_changes_meanwhile_is_noticed(
+    machine: LayoutMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.file([(0, 0, MIB)], "a")
+
+    def moved(*args: Any, **words: Any) -> Any:
+        machine.fake.write("/sys/block/bcache0/bcache0p1/start", "4096")
+        return mapping.place(*args, **words)
+
+    monkeypatch.setattr(module, "place", moved)
+    assert read(machine, tmp_path).changed
+
+
+def test_files_and_time_are_bounded(
+    machine: LayoutMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcd":
+        machine.file([(0, MIB, 4096)], name)
+    monkeypatch.setattr(module, "FILES_MAX", 2)
+    found = read(machine, tmp_path)
+    assert (found.files, found.left_out) == (2, {"beyond the first 2 files": 2})
+    monkeypatch.setattr(module, "SECONDS_MAX", -1)
+    assert read(machine, tmp_path).left_out == {
+        "not read within -1 s": 2,
+        "beyond the first 2 files": 2,
+    }
+
+
+def test_a_long_answer_is_sent_in_lines_of_bounded_length(
+    machine: LayoutMachine, tmp_path: Path
+) -> None:
+    """Names of the longest length, of letters that take the most bytes in JSON."""
+    folder = tmp_path / "files" / ("\N{HAMMER}" * 60) / ("\N{HAMMER}" * 60)
+    folder.mkdir(parents=True)
+    for number in range(45):
+        machine.file([(0, number * MIB, 4096)], str(folder / f"{number:04}-{'x' * 200}"))
+    found = read(machine, tmp_path, "**/*")
+    assert found.files == 45
+    assert all(name.endswith("...") for name in found.groups)
+
+
+def test_names_have_no_control_characters(machine: LayoutMachine, tmp_path: Path) -> None:
+    machine.file([(0, 0, MIB)], "a\x1b[2J\nb")
+    machine.file([(0, 2 * MIB, MIB)], os.fsdecode(b"\xff"))
+    found = read(machine, tmp_path)
+    assert found.groups == (f"{tmp_path}/files/a?[2J b", f"{tmp_path}/files/?")
+
+
+def line(event: str, **fields: Any) -> dict[str, Any]:
+    return {"event": event, **fields}
+
+
+END = line("surveyed", files=1, bytes=4096, left_out={}, error="", changed=False)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{}],
+        [line("opened")],
+        [line("groups", names=5)],
+        [line("groups", names=[7])],
+        [line("groups", names=["a\nb"])],
+        [line("groups", names=["x" * 257])],
+        [line("groups", names=["a"] * 10_001)],
+        [line("runs", runs=[[0, 1, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[0, 1]])],
+        [line("groups", names=["a"]), line("runs", runs=[[0, True, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[0, 0, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[0, 1.5, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[-1, 1, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[0, 1025, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[0, 2, 0], [1, 3, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[4, 5, 0], [1, 3, 0]])],
+        [line("groups", names=["a"]), line("runs", runs=[[0, 1, 1]])],
+        [END | {"files": -1}],
+        [END | {"files": "1"}],
+        [END | {"bytes": 1 << 62}],
+        [END | {"left_out": []}],
+        [END | {"left_out": {"a\x1b": 1}}],
+        [END | {"left_out": {str(n): 1 for n in range(9)}}],
+        [END | {"error": None}],
+        [END | {"error": "x" * 301}],
+    ],
+)
+def test_an_answer_that_is_wrong_is_refused(lines: list[dict[str, Any]]) -> None:
+    answer = SurveyAnswer(1024)
+    with pytest.raises(Unavailable, match="cannot be used"):
+        for each in lines:
+            answer.take(each)
+
+
+def test_too_many_runs_are_refused() -> None:
+    answer = SurveyAnswer(1 << 20)
+    answer.take(line("groups", names=["a"]))
+    with pytest.raises(Unavailable, match="cannot be used"):
+        answer.take(line("runs", runs=[[n, n + 1, 0] for n in range((1 << 15) + 1)]))
+
+
+def test_a_failure_of_the_process_is_reported_without_control_characters() -> None:
+    with pytest.raises(Unavailable, match="a\\?b"):
+        SurveyAnswer(1).take(line("failed", text="a\x1bb"))
