@@ -25,6 +25,7 @@ from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.hot_set import HotSet
 from ebbgate.model.override import ActiveOverride
+from ebbgate.model.promotion import ChunksMoved, MoverStatus, Promotion
 from ebbgate.model.records import (
     Edge,
     EdgeKind,
@@ -65,7 +66,8 @@ class VolumeLoop:
     it is. `last_sent`: the last settings of the probe, and `last_sent_wait_ns`: when the wait was
     sent. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
     was logged of each strategy. `jobs`, `layout`: the warm-ups of this volume, and what is known of
-    its files, for people.
+    its files, for people. `promotion`: what is to be moved into the cache now; `mover`: what has
+    become of it.
     """
 
     volume: Volume
@@ -86,6 +88,8 @@ class VolumeLoop:
     last_sent_status_ns: int = 0
     jobs: tuple[JobStatus, ...] = ()
     layout: LayoutStatus | None = None
+    promotion: Promotion | None = None
+    mover: MoverStatus = field(default_factory=MoverStatus)
     signals: VolumeSignals = field(init=False)
     driver: KnobDriver = field(init=False)
     overrides: VolumeOverrides = field(init=False)
@@ -155,6 +159,7 @@ class VolumeLoop:
             )
         elif knobs_settled and self.mode is not Mode.ENFORCE:
             self.driver.release_again(RELEASE_FAILED)
+        self.promotion = decision.promotion if self._acts() else None
         self._send_probe_settings(outcome)
         if frame.at_ns - self.last_sent_status_ns >= EACH_SECOND_NS:
             self.last_sent_status_ns = frame.at_ns
@@ -165,6 +170,10 @@ class VolumeLoop:
         self.events.sample(frame)
         status = volume_status(self._status_inputs(frame), frame, self._outcome())
         self.events.live(self.volume.name, status)
+
+    def on_chunks_moved(self, report: ChunksMoved) -> None:
+        """Take a report of the mover."""
+        self._step(report)
 
     def probe_restarted(self) -> None:
         """Send the probe its settings again: a new child has no settings."""

@@ -21,6 +21,7 @@ from ebbgate.daemon.intent_dispatcher import ENDED, IntentDispatcher
 from ebbgate.daemon.layout_reader import LayoutReader
 from ebbgate.daemon.loop_silence import LoopSilence
 from ebbgate.daemon.priority import Priority
+from ebbgate.daemon.promotion_movers import PromotionMovers
 from ebbgate.daemon.sd_notify import Watchdog
 from ebbgate.daemon.volume_set import VolumeSet
 from ebbgate.errors import ActuationError
@@ -66,6 +67,7 @@ class Daemon:
         recorder.abandon_intents(first, ENDED)
         self.intents = IntentDispatcher(self, self.overrides, recorder, config.history_path, first)
         self.layouts = LayoutReader(sysfs, self.volumes)
+        self.movers = PromotionMovers(sysfs, self.volumes)
         self.control = ControlServer(config.socket_path, self.intents.submit)
         self.watchdog = Watchdog()
         self.priority = Priority(0, recorder.thread_id)
@@ -95,6 +97,7 @@ class Daemon:
             self.watchdog.stopping()
             # In this order: requests are answered before the connections end.
             await self.intents.stop()
+            await self.movers.stop()
             await self.control.stop()
             await self.layouts.stop()
             ticks.cancel()
@@ -140,6 +143,7 @@ class Daemon:
         if isinstance(record, Edge):
             self._set_priority()
             self.intents.warm.on_edge(record)
+            self.movers.on_edge(record)
 
     def _on_warning(self, record: ProbeWarning) -> None:
         if record.what == NOT_TRACKED:
@@ -186,10 +190,12 @@ class Daemon:
             self.overrides.poll()
             self.intents.warm.poll()
             self.layouts.poll()
+            self.movers.poll()
             await _let_others()
         for name in list(self.volumes):
             await self.volume_set.look(name, slow)
             self.intents.warm.on_tick(name)
+            self.movers.on_tick(name)
         self._set_priority()
         if slow:
             await _let_others()

@@ -14,22 +14,22 @@ from typing import Any, Final
 
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.daemon.warm_job import CacheFacts, Opened, WarmJob, begun_text
+from ebbgate.daemon.cache_facts import read_cache_facts
+from ebbgate.daemon.warm_job import Opened, WarmJob, begun_text
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, UsageError
 from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.hot_set import fitting, ranges_to_text
 from ebbgate.model.records import Edge
-from ebbgate.model.volume import Kind, Volume
+from ebbgate.model.volume import Volume
 from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
 from ebbgate.probes.block import cached_volumes_below, volume_uuid
-from ebbgate.units import format_bytes, format_ns, parse_hprint, sectors_to_bytes
+from ebbgate.units import format_bytes, format_ns
 from ebbgate.warm.pace import SHARE_MAX, obstacle
 
 _KEPT: Final = 8
 """Jobs of a volume that are over and still shown."""
-_SECTOR: Final = 512
 _STAYS: Final = "what is in the cache stays there"
 
 
@@ -79,7 +79,7 @@ class WarmIntents:
         opened = replace(opened, left_out={**opened.left_out, **request.left_out})
         loop = await self._loop_of(job.intent, opened)
         _check(loop, opened)
-        facts = await self._reader.run(lambda: _facts(self._sysfs, loop.volume))
+        facts = await self._reader.run(lambda: read_cache_facts(self._sysfs, loop.volume))
         text = begun_text(job, opened, loop.volume.title)
         job.status = replace(
             job.status, total_bytes=opened.total_bytes, left_out=dict(opened.left_out)
@@ -287,16 +287,3 @@ def _check(loop: VolumeLoop, opened: Opened) -> None:
         raise ActuationError(f"there is nothing to warm: {left or 'it is empty'}")
     if why := obstacle(loop.volume.kind, frame, opened.total_bytes):
         raise ActuationError(f"{title}: {why}", f"see ebbgate status {title}")
-
-
-def _facts(sysfs: Sysfs, volume: Volume) -> CacheFacts:
-    """Read what the worker must know about the cache."""
-    queue = f"/sys/dev/block/{volume.devno[0]}:{volume.devno[1]}/queue"
-    logical = sysfs.read_int(f"{queue}/logical_block_size") or _SECTOR
-    cache_bytes = sum(device.size_bytes for device in volume.caches)
-    if volume.kind is Kind.BCACHE:
-        text = sysfs.read_text(f"/sys/fs/bcache/{volume.set_uuid}/block_size")
-        block = parse_hprint(text) if text else _SECTOR
-        return CacheFacts(max(logical, block), 0, cache_bytes)
-    sectors = volume.mapping.block_sectors if volume.mapping else 0
-    return CacheFacts(logical, sectors_to_bytes(sectors), cache_bytes)

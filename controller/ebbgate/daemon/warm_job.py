@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.cache_facts import CacheFacts
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.intents.validation import Intent
@@ -22,7 +23,7 @@ from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.units import NS_PER_S, format_bytes, format_rate
-from ebbgate.warm.pace import BURST_SHARE, Pace, Speed, needs_disk, pace
+from ebbgate.warm.pace import Pace, Speed, needs_disk, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX
 
 _LOG = logging.getLogger(__name__)
@@ -43,15 +44,6 @@ class Opened:
     total_bytes: int
     pieces: int
     left_out: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class CacheFacts:
-    """`unit_bytes`: smaller requests are not cached. `block_bytes`: of dm-cache, else 0."""
-
-    unit_bytes: int
-    block_bytes: int
-    cache_bytes: int
 
 
 @dataclass(slots=True)
@@ -97,18 +89,7 @@ class WarmJob:
         """Begin to read for this volume."""
         self.loop, self.queued, self.is_next = loop, False, False
         volume = loop.volume
-        burst = int(facts.cache_bytes * BURST_SHARE) if volume.kind is Kind.BCACHE else 0
-        backing = volume.backing.devno
-        self.process.send(
-            {
-                "command": "start",
-                "kind": str(volume.kind),
-                "unit": facts.unit_bytes,
-                "block": facts.block_bytes,
-                "backing": f"{backing[0]}:{backing[1]}",
-                "burst": burst,
-            }
-        )
+        self.process.send(facts.command("start", volume))
         if volume.kind is Kind.BCACHE:
             loop.keep_cutoff(RUN_BYTES_MAX)
             self.rests_until_ns = self.now_ns() + _PREPARE_NS

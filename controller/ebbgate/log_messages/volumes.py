@@ -59,6 +59,38 @@ WARM_ENDED: Final = LogMessage(
     "the cache, or the reason.",
     "Nothing. After a failure: remove its reason and run `ebbgate warm` again.",
 )
+PROMOTION_BEGUN: Final = LogMessage(
+    "e491eb0353014d64b98280b938483f49",
+    "Hot data is moved into a cache",
+    "%s: hot data is moved into the cache: %d chunks of 1 MiB, at most %d%% of the time",
+    "promote_hot has found data that users miss in the cache, and ebbgated reads it so that the "
+    "kernel caches it. The message comes again after it has stopped for a while.",
+    "Nothing. `ebbgate status VOLUME` shows what was moved and what it has saved.",
+)
+PROMOTION_WAITS: Final = LogMessage(
+    "6176ad05b1974e5297d0d885ebd0989b",
+    "No hot data is moved for now",
+    "%s: no hot data is moved for now: %s",
+    "There is data to move, and the reason in the message keeps ebbgated from reading it. It goes "
+    "on by itself.",
+    "Nothing, unless the reason is a setting of yours, such as a low sequential_cutoff.",
+)
+PROMOTION_FAILED: Final = LogMessage(
+    "27b46bdd2bc347aeb42cce0e26871243",
+    "The process that moves hot data has failed",
+    "%s: hot data cannot be moved: %s; tried again in %s",
+    "The process that reads has ended, does not answer, or has sent a report that cannot be right. "
+    "It is started again, after longer and longer times; the message comes once until it works.",
+    "Look for a failing device in the kernel's log; see `systemctl status ebbgate-warm.socket` and "
+    "the log of ebbgate-warm@.service.",
+)
+PROMOTION_WORKS: Final = LogMessage(
+    "dd632f4011c142428578c67867009e34",
+    "Hot data can be moved again",
+    "%s: hot data is moved again",
+    "An earlier failure is over.",
+    "Nothing.",
+)
 KNOB_JOB_FAILED: Final = LogMessage(
     "7c5440f23f1f4de5acdb5da71a38ab65",
     "Internal error while a knob was written",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +32,26 @@ class ChunksMoved:
     at_ns: int
     moved: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
+    busy_ns: int = 0
+
+
+class MoverState(StrEnum):
+    """`waiting`: stands back for the reason that is given. `idle`: there is nothing to move."""
+
+    MOVING = "moving"
+    WAITING = "waiting"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class MoverStatus:
+    """What the mover of a volume does, and what it has done since the daemon follows the volume.
+
+    `why`: why it waits.
+    """
+
+    state: MoverState = MoverState.IDLE
+    why: str = ""
+    moved_chunks: int = 0
+    failed_chunks: int = 0
     busy_ns: int = 0

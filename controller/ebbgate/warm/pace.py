@@ -72,20 +72,24 @@ def pace(kind: Kind, frame: Frame, *, destages: bool, ticks_without_disk: int) -
     `destages`: the gate is open in a gap. `ticks_without_disk`: for how many ticks no request of
     users has needed the backing device.
     """
-    run = _run_bytes(frame)
-    low = _cutoff_obstacle(frame)
-    if low:
-        return Pace(Speed.HOLD, low)
-    full = frame.in_use_ratio is not None and frame.in_use_ratio > _IN_USE_MAX
-    if kind is Kind.BCACHE and full:
-        return Pace(Speed.HOLD, "over 95% of the cache is in use, and bcache caches nothing")
-    if frame.idle is None or frame.foreground is None:
-        return Pace(Speed.HOLD, "the load of users is unknown")
-    if destages:
-        return Pace(Speed.HOLD, "dirty data is written back first")
+    if why := stands_back(kind, frame, destages=destages):
+        return Pace(Speed.HOLD, why)
+    run = run_bytes(frame)
     if frame.idle or ticks_without_disk > 1:
         return Pace(Speed.GO, run_bytes=run)
     return Pace(Speed.STEP, "users need the disk: one read every 2 s", run)
+
+
+def stands_back(kind: Kind, frame: Frame, *, destages: bool) -> str:
+    """Return why nothing may be read now, whatever users do; empty if it may."""
+    if low := _cutoff_obstacle(frame):
+        return low
+    full = frame.in_use_ratio is not None and frame.in_use_ratio > _IN_USE_MAX
+    if kind is Kind.BCACHE and full:
+        return "over 95% of the cache is in use, and bcache caches nothing"
+    if frame.idle is None or frame.foreground is None:
+        return "the load of users is unknown"
+    return "dirty data is written back first" if destages else ""
 
 
 def needs_disk(frame: Frame) -> bool:
@@ -93,13 +97,14 @@ def needs_disk(frame: Frame) -> bool:
     return any(each.ios for (_, path), each in frame.paths.items() if path in _TOUCHES_DISK)
 
 
-def _run_bytes(frame: Frame) -> int:
+def run_bytes(frame: Frame) -> int:
+    """Return how long a sequence of reads may be; 0 if none of a sensible length is safe."""
     text = frame.knobs.get(CUTOFF)
     return RUN_BYTES_MAX if text is None else run_bytes_max(parse_hprint(text))
 
 
 def _cutoff_obstacle(frame: Frame) -> str:
-    if _run_bytes(frame):
+    if run_bytes(frame):
         return ""
     return (
         f"{CUTOFF} is {format_bytes(parse_hprint(frame.knobs[CUTOFF]))}: reads that pass it are too"

@@ -22,6 +22,8 @@ from typing import Final
 from ebbgate.units import KIB, MIB
 
 UNIT_BYTES: Final = 4 * KIB
+SEQUENCES_MAX: Final = 128
+"""The sequences of all requests that bcache remembers (drivers/md/bcache/bcache.h, RECENT_IO)."""
 READ_BYTES_MAX: Final = MIB
 """bcache caches at most 256 pages of one request that misses."""
 REPEAT_BYTES_MAX: Final = 64 * KIB
@@ -79,45 +81,45 @@ def run_bytes_max(cutoff_bytes: int) -> int:
 class BcachePlan:
     """Ascending reads that are no sequence for the kernel, then what they left out.
 
-    `pieces`: mostly in the order of the device; the kernel remembers where earlier ones ended.
-    `left_out`: still to be read.
+    `pieces`: mostly in the order of the device. `left_out`: still to be read, each with its place
+    on the device. `ended`: where the last reads have ended on the device, and how long their
+    sequences were; plans that follow each other at once share it.
     """
 
     pieces: Sequence[Piece]
     read_max: int = READ_BYTES_MAX
-    left_out: deque[Read] = field(default_factory=deque)
+    left_out: deque[tuple[int, Read]] = field(default_factory=deque)
+    ended: dict[int, int] = field(default_factory=dict)
     _index: int = 0
     _at: int = 0
-    _end: int = -1
-    _run: int = 0
-    _ends: set[int] = field(default_factory=set)
 
     def next(self, run_max: int) -> Read | None:
         """Return the next read, none of which continues a sequence beyond `run_max` bytes."""
         while self._index < len(self.pieces):
             piece = self.pieces[self._index]
-            start = piece.device_bytes + self._at
-            if start != self._end:
-                self._run = run_max if start in self._ends else 0
-            room, rest = run_max - self._run, piece.length_bytes - self._at
+            start, rest = piece.device_bytes + self._at, piece.length_bytes - self._at
+            offset = piece.offset_bytes + self._at
+            room = run_max - self.ended.get(start, 0)
             if room < UNIT_BYTES:
                 length = min(UNIT_BYTES, rest)
-                self.left_out.append(Read(piece.offset_bytes + self._at, length))
-                self._end = -1
+                self.left_out.append((start, Read(offset, length)))
                 self._step(piece, length)
                 continue
             length = min(self.read_max, rest, room // UNIT_BYTES * UNIT_BYTES)
-            read = Read(piece.offset_bytes + self._at, length)
-            self._run += length
-            self._end = start + length
             self._step(piece, length)
-            return read
-        return self.left_out.popleft() if self.left_out else None
+            return self._sent(start, Read(offset, length))
+        return self._sent(*self.left_out.popleft()) if self.left_out else None
+
+    def _sent(self, start: int, read: Read) -> Read:
+        """Note what the kernel remembers of a read."""
+        self.ended[start + read.length_bytes] = self.ended.pop(start, 0) + read.length_bytes
+        if len(self.ended) > SEQUENCES_MAX:
+            del self.ended[next(iter(self.ended))]
+        return read
 
     def _step(self, piece: Piece, length: int) -> None:
         self._at += length
         if self._at == piece.length_bytes:
-            self._ends.add(piece.device_bytes + self._at)
             self._index += 1
             self._at = 0
 

@@ -11,6 +11,7 @@ may hang in the kernel, and at the lowest priority.
     out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits"}
 
 A request with "layout" is another one: see `ebbgate.layout.survey`.
+For chunks of a volume (`{"command": "serve"}` instead of `start`) see `mover`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.layout.postgres_names import RelationNames
 from ebbgate.layout.survey import SECONDS_MAX, survey
 from ebbgate.units import MIB, NS_PER_S, format_bytes
+from ebbgate.warm.mover import Mover
 from ebbgate.warm.plan import (
     READ_BYTES_MAX,
     REPEAT_BYTES_MAX,
@@ -261,9 +263,10 @@ def main() -> int:
         )
         line = commands.readline()
         if line:
-            worker = Worker(target)
-            worker.start(json.loads(line))
-            worker.run_to_end()
+            command = json.loads(line)
+            reader = Mover(target) if command["command"] == "serve" else Worker(target)
+            reader.start(command)
+            reader.run_to_end()
     except EbbgateError as error:
         send_event("failed", text=error.message, hint=error.hint)
     except MemoryError:

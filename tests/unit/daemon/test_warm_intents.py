@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from ebbgate.daemon import warm_intents, warm_job
 from ebbgate.daemon.intent_dispatcher import IntentOutcome
-from ebbgate.daemon.warm_process import WarmProcess
-from ebbgate.errors import Unavailable
 from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
 from ebbgate.model.warm import JobState, JobStatus
@@ -21,52 +18,7 @@ from ebbgate.warm.pace import Pace, Speed
 from tests.builders import busy_edge
 from tests.intent_fixture import Answered, IntentHarness, answer
 from tests.waiting import until
-
-OPENED = {
-    "event": "opened",
-    "devno": [252, 0],
-    "bytes": 8 * MIB,
-    "pieces": 3,
-    "left_out": {"compressed or otherwise encoded": 4096},
-}
-
-
-_TURN_S = 0.05
-"""More than the daemon needs for what a test does; a thread of it may read meanwhile."""
-
-
-class FakeProcess(WarmProcess):
-    """A worker that says what a test tells it."""
-
-    made: list[FakeProcess]
-    first: Mapping[str, Any] = OPENED
-
-    def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
-        self.ended = False
-        self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.events.put_nowait(dict(self.first))
-
-    @classmethod
-    async def start(cls) -> FakeProcess:
-        cls.made.append(cls())
-        return cls.made[-1]
-
-    def send(self, message: Mapping[str, object]) -> None:
-        self.sent.append(dict(message))
-
-    async def event(self) -> dict[str, Any]:
-        found = await self.events.get()
-        if not found:
-            raise Unavailable("the reading process has ended")
-        return found
-
-    async def end(self) -> None:
-        self.ended = True
-
-    @property
-    def commands(self) -> list[str]:
-        return [each["command"] for each in self.sent[1:]]
+from tests.warm_fixture import OPENED, FakeProcess, turn
 
 
 class People:
@@ -91,11 +43,7 @@ class People:
         self.now(lambda: process.events.put_nowait({"event": event, **known, **fields}))
 
     def now(self, act: Callable[[], object]) -> None:
-        async def work() -> None:
-            act()
-            await asyncio.sleep(_TURN_S)
-
-        self.intents.run(work())
+        self.intents.run(turn(act))
 
 
 @pytest.fixture

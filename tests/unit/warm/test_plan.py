@@ -94,7 +94,7 @@ def test_a_shorter_run_is_obeyed_from_the_next_read_on() -> None:
     plan = BcachePlan((whole(8 * MIB),))
     assert plan.next(RUN_BYTES_MAX) == Read(0, MIB)
     assert plan.next(256 * KIB) == Read(MIB + UNIT_BYTES, 256 * KIB)
-    assert list(plan.left_out) == [Read(MIB, UNIT_BYTES)]
+    assert list(plan.left_out) == [(MIB, Read(MIB, UNIT_BYTES))]
 
 
 def test_run_lengths_stay_below_the_cutoff_with_a_margin() -> None:

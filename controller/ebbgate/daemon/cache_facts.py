@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the processes that read into a cache must know about it. I/O: sysfs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.units import SECTOR_BYTES, parse_hprint, sectors_to_bytes
+from ebbgate.warm.pace import BURST_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFacts:
+    """`unit_bytes`: smaller requests are not cached. `block_bytes`: of dm-cache, else 0."""
+
+    unit_bytes: int
+    block_bytes: int
+    cache_bytes: int
+
+    def command(self, name: str, volume: Volume) -> dict[str, object]:
+        """Return the command that lets a worker begin."""
+        burst = int(self.cache_bytes * BURST_SHARE) if volume.kind is Kind.BCACHE else 0
+        major, minor = volume.backing.devno
+        return {
+            "command": name,
+            "kind": str(volume.kind),
+            "unit": self.unit_bytes,
+            "block": self.block_bytes,
+            "backing": f"{major}:{minor}",
+            "burst": burst,
+        }
+
+
+def read_cache_facts(sysfs: Sysfs, volume: Volume) -> CacheFacts:
+    """Read them."""
+    queue = f"/sys/dev/block/{volume.devno[0]}:{volume.devno[1]}/queue"
+    logical = sysfs.read_int(f"{queue}/logical_block_size") or SECTOR_BYTES
+    cache_bytes = sum(device.size_bytes for device in volume.caches)
+    if volume.kind is Kind.BCACHE:
+        text = sysfs.read_text(f"/sys/fs/bcache/{volume.set_uuid}/block_size")
+        block = parse_hprint(text) if text else SECTOR_BYTES
+        return CacheFacts(max(logical, block), 0, cache_bytes)
+    sectors = volume.mapping.block_sectors if volume.mapping else 0
+    return CacheFacts(logical, sectors_to_bytes(sectors), cache_bytes)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many reads at once: each is done, and a failure of one is seen."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbgate.units import KIB
+from ebbgate.warm.parallel_reads import REQUESTS_MAX, ParallelReads
+from ebbgate.warm.plan import Read
+
+PIECE = 4 * KIB
+
+
+class Opened:
+    """A file in which each piece has its own byte, and a buffer."""
+
+    def __init__(self, path: Path) -> None:
+        path.write_bytes(b"".join(bytes([number]) * PIECE for number in range(100)))
+        self.handle = os.open(path, os.O_RDONLY)
+        self.buffer = memoryview(mmap.mmap(-1, 128 * PIECE))
+        self.reads = ParallelReads(self.handle, self.buffer)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    made = Opened(tmp_path / "file")
+    yield made
+    os.close(made.handle)
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_every_read_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: bool) -> None:
+    if not calls:
+        monkeypatch.setattr("ebbgate.warm.parallel_reads.platform.machine", lambda: "riscv64")
+    opened = Opened(tmp_path / "file")
+    opened.reads.read([Read(number * PIECE, PIECE) for number in range(40)])
+    found = set(bytes(opened.buffer))
+    assert found >= (set(range(40)) if calls else {39})
+    os.close(opened.handle)
+
+
+def test_more_than_fit_are_sent_in_parts(opened: Opened) -> None:
+    opened.reads.read([Read(0, PIECE)] * (REQUESTS_MAX + 3))
+    assert opened.buffer[0] == 0
+
+
+def test_a_failure_is_raised(opened: Opened) -> None:
+    os.close(opened.handle)
+    try:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            opened.reads.read([Read(0, PIECE), Read(PIECE, PIECE)])
+    finally:
+        opened.handle = os.open(os.devnull, os.O_RDONLY)
