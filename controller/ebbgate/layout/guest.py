@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import Unavailable, UsageError
@@ -23,6 +25,9 @@ from ebbgate.units import SECTOR_BYTES
 
 DOCUMENT_BYTES_MAX: Final = 64 << 20
 READ_S: Final = 120.0
+BESIDE: Final = ".guest.json"
+"""Ends the name of a document beside a raw disk image: what the agent says in that guest."""
+_BESIDE_BYTES_MAX: Final = 8 << 20
 _FILES_MAX: Final = 10_000
 _SEGMENTS_MAX: Final = 1 << 19
 _STRIPES_MAX: Final = 128
@@ -99,6 +104,30 @@ def read_document(handle: int, seconds: float = READ_S) -> GuestLayout:
             raise Unavailable(
                 f"the guest says more than {DOCUMENT_BYTES_MAX >> 20} MiB", "name fewer files"
             )
+
+
+def read_beside(image: Path) -> GuestLayout | None:
+    """Read the document beside a raw disk image; None without one. Raises Unavailable, OSError."""
+    path = image.with_name(image.name + BESIDE)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _BESIDE_BYTES_MAX:
+            raise Unavailable(f"{path} is no file of at most {_BESIDE_BYTES_MAX >> 20} MiB")
+        return parse(os.read(handle, _BESIDE_BYTES_MAX))
+    finally:
+        os.close(handle)
+
+
+def in_raw_image(said: GuestLayout, path: Path, layers: Layers) -> dict[str, Layer]:
+    """Return the layers of a guest on those below its raw image. Raises UsageError."""
+    size = layers[str(path)].size_bytes
+    segment = Segment(0, size, (Below(str(path), 0),))
+    image = Layer(LayerKind.IMAGE, f"disk in {path}", size, (segment,))
+    return {**said.on_image(image, ""), image.name: image, **layers}
 
 
 def parse(data: bytes) -> GuestLayout:

@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate.errors import EbbgateError
+from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.layout import guest
 from ebbgate.layout.chain import ChainReader, TableOf
 from ebbgate.layout.chunk_owners import ChunkOwners
 from ebbgate.layout.locate import expand
-from ebbgate.layout.mapping import place
+from ebbgate.layout.mapping import Layers, Piece, place
 from ebbgate.layout.mounts import Mounts
 from ebbgate.layout.survey_answer import FILES_MAX, NAME_CHARS_MAX, TEXT_CHARS_MAX
 from ebbgate.model.heat import CHUNK_BYTES
@@ -37,10 +38,13 @@ from ebbgate.units import format_bytes
 SECONDS_MAX: Final = 60
 _NAMES_A_LINE: Final = 20
 _RUNS_A_LINE: Final = 1000
+_NOT_MAPPED: Final = "cannot be mapped"
 _PIECES_MAX: Final = 1 << 17
 """Of one file. It takes about 100 MiB of memory then."""
 
 Event = tuple[str, dict[str, object]]
+_Top = tuple[str, Layers, str]
+"""The name of a group, the layers below its file, and the file's own."""
 
 
 @dataclass(slots=True)
@@ -48,15 +52,27 @@ class _Found:
     """What is known so far.
 
     - `left_out`: files by reason.
+    - `deadline_s`: on CLOCK_MONOTONIC.
     - `error`: the first file or pattern of which nothing is known, and why.
     """
 
+    deadline_s: float
     groups: dict[str, int] = field(default_factory=dict)
     owners: ChunkOwners = field(default_factory=ChunkOwners)
     files: int = 0
     known_bytes: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     error: str = ""
+
+    def has_room(self) -> bool:
+        """Return whether one more file may be read; count it if not."""
+        if self.files + self.left_out.total() >= FILES_MAX:
+            self.left_out[f"beyond the first {FILES_MAX} files"] += 1
+        elif time.monotonic() > self.deadline_s:
+            self.left_out[f"not read within {SECONDS_MAX} s"] += 1
+        else:
+            return True
+        return False
 
     def leave_out(self, why: str, error: str = "") -> None:
         """Count a file that is not known."""
@@ -79,46 +95,64 @@ def survey(
         _tables(request["tables"]),
         _PIECES_MAX,
     )
-    found = _Found()
-    deadline_s = time.monotonic() + SECONDS_MAX
+    found = _Found(time.monotonic() + SECONDS_MAX)
     for path in expand(request["layout"]):
         if isinstance(path, EbbgateError):
             found.leave_out("no file matches", path.message)
-        elif found.files + found.left_out.total() >= FILES_MAX:
-            found.leave_out(f"beyond the first {FILES_MAX} files")
-        elif time.monotonic() > deadline_s:
-            found.leave_out(f"not read within {SECONDS_MAX} s")
-        else:
-            _add(found, reader, volume, path, name_of)
+        elif found.has_room():
+            _add_all(found, volume, _tops(reader, path, name_of))
     yield from _answer(found, changed=reader.changed())
 
 
-def _add(
-    found: _Found,
-    reader: ChainReader,
-    volume: str,
-    path: Path,
-    name_of: Callable[[Path], str],
-) -> None:
+def _tops(reader: ChainReader, path: Path, name_of: Callable[[Path], str]) -> Iterator[_Top]:
+    """Yield a file, or the files of the guest whose disk it is. Raises EbbgateError, OSError."""
+    layers = reader.read_next(path)
+    said = guest.read_beside(path)
+    if said is None:
+        yield name_of(path), layers, str(path)
+        return
+    layers = guest.in_raw_image(said, path, layers)
+    for file in said.files:
+        yield f"{path}, {file}", guest.reachable(layers, file), file
+
+
+def _add_all(found: _Found, volume: str, tops: Iterable[_Top]) -> None:
+    """Add each; one that cannot be mapped does not hide the others."""
     try:
-        pieces = place(reader.read_next(path), str(path), pieces_max=_PIECES_MAX)
+        for top in tops:
+            if found.has_room():
+                _add(found, volume, *top)
     except EbbgateError as error:
-        found.leave_out("cannot be mapped", error.message)
-        return
+        found.leave_out(_NOT_MAPPED, error.message)
+    except OSError as error:
+        found.leave_out(_NOT_MAPPED, str(error))
+
+
+def _add(found: _Found, volume: str, name: str, layers: Layers, top: str) -> None:
+    try:
+        here, why = _pieces(volume, layers, top)
+        if why:
+            found.leave_out(why)
+            return
+        group = found.groups.setdefault(clean_text(name, NAME_CHARS_MAX), len(found.groups))
+        for piece in here:
+            found.owners.add(group, piece.layer_bytes, piece.length_bytes)
+            found.known_bytes += piece.length_bytes
+        found.files += 1
+    except EbbgateError as error:
+        found.leave_out(_NOT_MAPPED, error.message)
+
+
+def _pieces(volume: str, layers: Layers, top: str) -> tuple[list[Piece], str]:
+    """Return the pieces on the volume, or why there are none. Raises Unavailable."""
+    pieces = place(layers, top, pieces_max=_PIECES_MAX)
     if fatal := next((piece.why for piece in pieces if piece.fatal), ""):
-        found.leave_out("cannot be mapped", f"{path}: {fatal}")
-        return
+        raise Unavailable(f"{top}: {fatal}")
     here = [piece for piece in pieces if piece.layer == volume and not piece.why]
-    if not here:
-        elsewhere = any(not piece.why for piece in pieces)
-        found.leave_out("on another device" if elsewhere else "without data on a device")
-        return
-    name = clean_text(name_of(path), NAME_CHARS_MAX)
-    group = found.groups.setdefault(name, len(found.groups))
-    for piece in here:
-        found.owners.add(group, piece.layer_bytes, piece.length_bytes)
-        found.known_bytes += piece.length_bytes
-    found.files += 1
+    if here:
+        return here, ""
+    elsewhere = any(not piece.why for piece in pieces)
+    return [], "on another device" if elsewhere else "without data on a device"
 
 
 def _answer(found: _Found, changed: bool) -> Iterator[Event]:

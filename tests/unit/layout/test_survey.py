@@ -178,6 +178,85 @@ def test_names_have_no_control_characters(machine: LayoutMachine, tmp_path: Path
     assert found.groups == (f"{tmp_path}/files/a?[2J b", f"{tmp_path}/files/?")
 
 
+def guest_document(**changes: Any) -> dict[str, Any]:
+    """A file of 2 MiB at 5 MiB of the guest's only disk."""
+    place = {"start_bytes": 0, "length_bytes": 2 * MIB, "chunk_bytes": 0, "why": ""}
+    below = [{"layer": "vda", "start_bytes": 5 * MIB}]
+    file = {"kind": "file", "name": "/db/a", "size_bytes": 2 * MIB}
+    disk = {"kind": "disk", "name": "vda", "size_bytes": 16 * MIB, "segments": []}
+    layers = [file | {"segments": [place | {"below": below}]}, disk]
+    document = {"ebbgate_agent": 1, "files": ["/db/a"], "layers": layers, "errors": []}
+    return document | changes
+
+
+@pytest.fixture
+def image(machine: LayoutMachine) -> Path:
+    """A raw image of 16 MiB that begins at 32 MiB of the partition."""
+    return machine.file([(0, 32 * MIB, 16 * MIB)], "vm.img")
+
+
+def beside(image: Path, text: str) -> None:
+    image.with_name(f"{image.name}.guest.json").write_text(text)
+
+
+def test_files_of_a_guest_are_groups_of_their_own(
+    machine: LayoutMachine, tmp_path: Path, image: Path
+) -> None:
+    beside(image, json.dumps(guest_document()))
+    found = read(machine, tmp_path, "*.img")
+    assert found.groups == (f"{image}, guest:/db/a",)
+    assert found.runs == (ChunkRun(38, 40, 0),)
+    assert (found.files, found.known_bytes) == (1, 2 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{", "is no JSON document"),
+        (json.dumps({}), "is not from an agent of version 1"),
+        (json.dumps(guest_document(layers=[])), "a file is no layer"),
+        (
+            json.dumps(guest_document(files=[], layers=guest_document()["layers"][1:] * 2)),
+            "two layers have one name",
+        ),
+    ],
+)
+def test_a_guest_that_lies_leaves_its_image_out_and_nothing_else(
+    machine: LayoutMachine, tmp_path: Path, image: Path, text: str, error: str
+) -> None:
+    other = machine.file([(0, 0, MIB)], "other")
+    beside(image, text)
+    found = read(machine, tmp_path, "other", "vm.img")
+    assert (found.groups, found.left_out) == ((str(other),), {"cannot be mapped": 1})
+    assert error in found.error
+
+
+def test_a_guests_file_behind_the_end_of_its_disk_is_left_out(
+    machine: LayoutMachine, tmp_path: Path, image: Path
+) -> None:
+    document = guest_document()
+    document["layers"][0]["segments"][0]["below"][0]["start_bytes"] = 15 * MIB
+    beside(image, json.dumps(document))
+    found = read(machine, tmp_path, "*.img")
+    assert (found.files, found.left_out) == (0, {"cannot be mapped": 1})
+    assert "guest:/db/a: behind the end of" in found.error
+
+
+def test_what_is_beside_an_image_must_be_a_small_regular_file(
+    machine: LayoutMachine, tmp_path: Path, image: Path
+) -> None:
+    document = image.with_name("vm.img.guest.json")
+    os.mkfifo(document)
+    assert "is no file of at most 8 MiB" in read(machine, tmp_path, "*.img").error
+    document.unlink()
+    document.touch()
+    os.truncate(document, (8 << 20) + 1)
+    assert "is no file of at most 8 MiB" in read(machine, tmp_path, "*.img").error
+    document.unlink()
+    document.symlink_to("/dev/null")
+    assert read(machine, tmp_path, "*.img").left_out == {"cannot be mapped": 1}
+
+
 def line(event: str, **fields: Any) -> dict[str, Any]:
     return {"event": event, **fields}
 
