@@ -16,24 +16,27 @@ from typing import Final
 
 from ebbgate.model.heat import HeatPeriod
 from ebbgate.policy.strategies.promote_score import weighted
+from ebbgate.units import NS_PER_S
 
 HELD_OUT: Final = 16
 """One of so many eligible chunks is not moved."""
 HORIZON_PERIODS: Final = 4
-"""For so many periods a move is expected to pay, and its chunks are watched."""
+"""A move is expected to pay for this time, and its chunks are watched for it."""
 STAND_DOWN_PERIODS: Final = 3
 _CONTROLS_MIN: Final = 2
 """With fewer held-out chunks their mean says nothing."""
-_NEWEST_WEIGHT: Final = 0.5
+_NEWEST_WEIGHT: Final = 0.25
+_FADE: Final = 0.1
+"""Share of what was learned of predictions that is lost in a period without watched chunks."""
 _RATIO_MAX: Final = 2.0
 _MASK: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A chunk that was moved or held out in `period`. `rate`: predicted misses per second."""
+    """A chunk that was moved or held out at `at_ns`. `rate`: predicted misses per second."""
 
-    period: int
+    at_ns: int
     rate: float
     held_out: bool
 
@@ -58,7 +61,7 @@ class Measured:
 class Benefit:
     """What is known of the benefit.
 
-    - `chunks`: watched; `misses`: theirs in the present period, of which `seconds` are over.
+    - `chunks`: watched; `misses`: theirs in the present period, which began at `began_ns`.
     - `ratio`: realised by predicted gain, averaged. `under`: judged periods in a row in which the
       averaged gain was below the cost.
     - `gain_ns`, `cost_ns`: averaged; None before anything was judged.
@@ -68,7 +71,7 @@ class Benefit:
 
     chunks: Mapping[int, Watched] = field(default_factory=dict)
     misses: Mapping[int, float] = field(default_factory=dict)
-    seconds: float = 0.0
+    began_ns: int = 0
     ratio: float = 1.0
     under: int = 0
     gain_ns: float | None = None
@@ -81,7 +84,7 @@ class Benefit:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """`service_ns`: disk time of a miss; `move_ns`: of moving a chunk.
+    """`service_ns`: disk time of a miss; `move_ns`: of moving a chunk, which pays for `horizon_s`.
 
     `displaced_rate`: misses per second that each moved chunk causes, since another left for it.
     """
@@ -89,57 +92,68 @@ class Costs:
     service_ns: float
     move_ns: float
     displaced_rate: float
+    horizon_s: float
 
 
-def held_out(chunk: int, period: int) -> bool:
-    """Return whether a chunk is not moved in a period though it is worth it (splitmix64)."""
-    mixed = (chunk * 0x9E3779B97F4A7C15 + period * 0xD1B54A32D192ED03 + 1) & _MASK
+def held_out(chunk: int, at_ns: int) -> bool:
+    """Return whether a chunk on the list of this time is not moved (splitmix64)."""
+    mixed = (chunk * 0x9E3779B97F4A7C15 + at_ns * 0xD1B54A32D192ED03 + 1) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
     return (mixed ^ (mixed >> 31)) % HELD_OUT == 0
 
 
-def observe(benefit: Benefit, window: HeatPeriod, seconds: float, write_weight: float) -> Benefit:
+def observe(benefit: Benefit, window: HeatPeriod, write_weight: float) -> Benefit:
     """Count the misses of watched chunks in a window."""
     misses = dict(benefit.misses)
     for each in window.chunks:
         if each.chunk in benefit.chunks:
             misses[each.chunk] = misses.get(each.chunk, 0.0) + weighted(each, write_weight)
-    return replace(benefit, misses=misses, seconds=benefit.seconds + seconds)
+    return replace(benefit, misses=misses, began_ns=benefit.began_ns or window.started_ns)
 
 
-def close_period(benefit: Benefit, costs: Costs) -> Benefit:
-    """Judge the period that ends."""
-    found = measure(benefit, costs)
+def watch(benefit: Benefit, found: Mapping[int, Watched]) -> Benefit:
+    """Watch more chunks."""
+    return replace(benefit, chunks={**benefit.chunks, **found}) if found else benefit
+
+
+def close_period(benefit: Benefit, costs: Costs, now_ns: int) -> Benefit:
+    """Judge the period that ends, and no longer watch chunks of long ago."""
+    found = measure(benefit, costs, now_ns)
     if found is not None:
         benefit = _judge(benefit, found)
-    return replace(benefit, misses={}, seconds=0.0)
+    ratio = benefit.ratio if benefit.chunks else benefit.ratio + _FADE * (1 - benefit.ratio)
+    since_ns = now_ns - costs.horizon_s * NS_PER_S
+    kept = {chunk: each for chunk, each in benefit.chunks.items() if each.at_ns > since_ns}
+    return replace(benefit, chunks=kept, misses={}, began_ns=now_ns, ratio=ratio)
 
 
-def measure(benefit: Benefit, costs: Costs) -> Measured | None:
+def measure(benefit: Benefit, costs: Costs, now_ns: int) -> Measured | None:
     """Compare moved with held-out chunks in the present period; None if there are too few."""
     residuals: dict[bool, list[float]] = {True: [], False: []}
-    predicted = 0.0
+    predicted = seconds = 0.0
     for chunk, each in benefit.chunks.items():
-        expected = each.rate * benefit.seconds
-        predicted += 0.0 if each.held_out else expected
+        watched_s = (now_ns - max(benefit.began_ns, each.at_ns)) / NS_PER_S
+        expected = each.rate * watched_s
+        if not each.held_out:
+            predicted += expected
+            seconds += watched_s
         found = benefit.misses.get(chunk, 0.0) - benefit.ratio * expected
         residuals[each.held_out].append(found)
     controls, moved = residuals[True], residuals[False]
     if len(controls) < _CONTROLS_MIN or len(moved) < _CONTROLS_MIN:
         return None
     (mean, variance), (mean_moved, variance_moved) = _moments(controls), _moments(moved)
-    gain = mean - mean_moved
     error = sqrt(variance / len(controls) + variance_moved / len(moved))
-    displaced_ns = costs.displaced_rate * benefit.seconds * costs.service_ns
     scale = len(moved) * costs.service_ns
+    cost_ns = costs.move_ns / costs.horizon_s + costs.displaced_rate * costs.service_ns
     return Measured(
         moved=len(moved),
         held_out=len(controls),
-        gain_ns=gain * scale,
+        gain_ns=(mean - mean_moved) * scale,
         error_ns=error * scale,
         predicted_ns=predicted * costs.service_ns,
-        cost_ns=len(moved) * (costs.move_ns / HORIZON_PERIODS + displaced_ns),
+        cost_ns=cost_ns * seconds,
     )
 
 
@@ -149,7 +163,7 @@ def _judge(benefit: Benefit, found: Measured) -> Benefit:
     ratio = benefit.ratio
     if found.predicted_ns > 0:
         realised = min(max(found.gain_ns / found.predicted_ns, 0.0), _RATIO_MAX)
-        ratio += _NEWEST_WEIGHT * (realised - ratio)
+        ratio = _averaged(ratio, realised)
     return replace(
         benefit,
         ratio=ratio,
@@ -161,16 +175,6 @@ def _judge(benefit: Benefit, found: Measured) -> Benefit:
         total_error_ns=benefit.total_error_ns + found.error_ns,
         total_cost_ns=benefit.total_cost_ns + found.cost_ns,
     )
-
-
-def watch(benefit: Benefit, found: Mapping[int, Watched], period: int) -> Benefit:
-    """Watch chunks that were moved or held out, and no longer those of long ago."""
-    kept = {
-        chunk: each
-        for chunk, each in benefit.chunks.items()
-        if period - each.period < HORIZON_PERIODS
-    }
-    return replace(benefit, chunks={**kept, **found})
 
 
 def start_again(benefit: Benefit) -> Benefit:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which chunks are worth a move in a period. Pure.
+"""Which chunks are worth a move. Pure.
 
 The list goes down as long as the predicted gain exceeds the cost with a margin. One of 16 chunks of
 the list is held out, to measure the gain (promote_benefit).
@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import Final, NamedTuple
 
 from ebbgate.model.promotion import Promotion
-from ebbgate.policy.strategies.promote_benefit import (
-    HORIZON_PERIODS,
-    Costs,
-    Watched,
-    held_out,
-)
+from ebbgate.policy.strategies.promote_benefit import Costs, Watched, held_out
 from ebbgate.policy.strategies.promote_score import WINDOWS_MIN, Groups
 
 COST_MARGIN: Final = 1.5
@@ -35,12 +30,11 @@ class Worth:
 
     costs: Costs
     ratio: float
-    period_s: float
 
     def gain_ns(self, rate: float) -> float:
         """Return the disk time that a move of a chunk with this rate of misses will save."""
         saved = rate * self.ratio - self.costs.displaced_rate
-        return saved * HORIZON_PERIODS * self.period_s * self.costs.service_ns
+        return saved * self.costs.horizon_s * self.costs.service_ns
 
     @property
     def least_ns(self) -> float:
@@ -50,8 +44,9 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done in a period.
+    """What is to be done until the next window.
 
+    - `at_ns`: when it was made; 0: there is none yet.
     - `listed`: the chunks worth a move, in the order in which they are moved, and what is predicted
       of each; held-out ones among them.
     - `promotion`: what is still to be moved; None: nothing.
@@ -60,7 +55,7 @@ class Plan:
       them, and the gain from which a move is worth it. `groups`: names with counts.
     """
 
-    period: int = 0
+    at_ns: int = 0
     listed: Mapping[int, Watched] = field(default_factory=dict)
     promotion: Promotion | None = None
     done: frozenset[int] = frozenset()
@@ -69,9 +64,11 @@ class Plan:
     least_ns: float = 0.0
     groups: tuple[tuple[str, int], ...] = ()
 
-    @property
-    def to_watch(self) -> Mapping[int, Watched]:
-        """Moved chunks, and the held-out ones that the list has before the last of them."""
+    def to_watch(self, now_ns: int) -> Mapping[int, Watched]:
+        """Return moved chunks, and the held-out ones that the list has before the last of them.
+
+        All of them are watched from now on.
+        """
         found: dict[int, Watched] = {}
         held_out: dict[int, Watched] = {}
         for chunk, each in self.listed.items():
@@ -80,25 +77,25 @@ class Plan:
             elif chunk in self.done:
                 found |= {**held_out, chunk: each}
                 held_out = {}
-        return found
+        return {chunk: replace(each, at_ns=now_ns) for chunk, each in found.items()}
 
 
 class Room(NamedTuple):
-    """How many chunks a period may move, and in which share of its time."""
+    """How many chunks may be moved, and in which share of the time."""
 
     chunks: int
     time_share: float
 
 
 def choose(
-    period: int,
+    at_ns: int,
     groups: Groups,
     worth: Worth,
     room: Room,
     watched: Collection[int],
     in_cache: Collection[int],
 ) -> Plan:
-    """Return the plan of a period.
+    """Return the plan of this time.
 
     `watched`: chunks that are left as they are; `in_cache`: those that were moved of late.
     """
@@ -109,12 +106,12 @@ def choose(
     chosen = [chunk for chunk, rate in rates.items() if worth.gain_ns(rate) > worth.least_ns]
     chosen = nlargest(min(room.chunks, LIST_MAX), chosen, key=rates.__getitem__)
     listed = {
-        chunk: Watched(period, rates[chunk], held_out(chunk, period)) for chunk in _tiers(chosen)
+        chunk: Watched(at_ns, rates[chunk], held_out(chunk, at_ns)) for chunk in _tiers(chosen)
     }
     moves = tuple(chunk for chunk, each in listed.items() if not each.held_out)
     names = Counter(groups.heats[groups.of(chunk)].name for chunk in listed)
     return Plan(
-        period=period,
+        at_ns=at_ns,
         listed=listed,
         promotion=Promotion(moves, room.time_share) if moves else None,
         admitted=len(rates),

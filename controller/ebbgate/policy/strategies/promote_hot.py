@@ -24,8 +24,13 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.heat import CHUNK_BYTES, HeatPeriod
 from ebbgate.model.promotion import ChunksMoved, Promotion
 from ebbgate.policy.strategies import promote_benefit, promote_score, promote_share, promote_stop
-from ebbgate.policy.strategies.promote_benefit import STAND_DOWN_PERIODS, Benefit, Costs
-from ebbgate.policy.strategies.promote_choice import LIST_MAX, Plan, Room, Worth, choose
+from ebbgate.policy.strategies.promote_benefit import (
+    HORIZON_PERIODS,
+    STAND_DOWN_PERIODS,
+    Benefit,
+    Costs,
+)
+from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
 from ebbgate.policy.strategies.promote_score import ASYNC_WEIGHT, Groups, Scores
 from ebbgate.policy.strategies.promote_share import TimeShare
 from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget
@@ -39,13 +44,12 @@ _MOVES_ASSUMED: Final = 8
 _BACKING_PATHS: Final = ("miss", "bypass", "writethrough")
 _KEEP: Final = 0.5
 """Share that measured costs keep over a period."""
+_WINDOW_SLACK_NS: Final = 2 * NS_PER_S
+"""Windows do not end to the moment."""
+_IN_CACHE_MAX: Final = 8192
 _STOP_NS_MIN: Final = 5 * NS_PER_S
 _RETRY_PERIODS: Final = 10
 _RETRY_DOUBLINGS_MAX: Final = 5
-_RATIO_MIN: Final = 0.5
-"""With a lower ratio of realised to predicted gain, and nothing watched, there is no more to learn
-from what is predicted.
-"""
 
 
 class PromotePhase(StrEnum):
@@ -76,7 +80,9 @@ class PromoteState:
     """What promote_hot remembers.
 
     - `why`: of `unknown` and `stopped`. `stopped_ns`: when there was last a reason to stop.
-    - `in_cache`: moved of late, the oldest first. `began_ns`: of the present period.
+    - `period`: the number of the present one; 0: the first, in which nothing is moved. `moved`:
+      chunks in it.
+    - `in_cache`: moved of late, the oldest first.
     - `service`, `move`: disk time of users' requests there, and of moves.
     - `until_ns`: stands down until then, for the time `stand_downs` in a row.
     """
@@ -89,8 +95,9 @@ class PromoteState:
     benefit: Benefit = field(default_factory=Benefit)
     share: TimeShare = field(default_factory=TimeShare)
     budget: WriteBudget = field(default_factory=WriteBudget)
+    period: int = 0
+    moved: int = 0
     in_cache: Mapping[int, None] = field(default_factory=dict)
-    began_ns: int = 0
     service: MeanTime = field(default_factory=MeanTime)
     move: MeanTime = field(default_factory=MeanTime)
     until_ns: int = 0
@@ -101,21 +108,21 @@ class PromoteState:
         """What is to be moved now."""
         return self.plan.promotion if self.phase is PromotePhase.MOVE else None
 
-    @property
-    def costs(self) -> Costs:
+    def costs(self, params: PromoteParams) -> Costs:
         """What misses and moves cost, as measured."""
         service, move = self.service, self.move
         return Costs(
             service_ns=service.ns / service.count if service.count else _SERVICE_NS,
             move_ns=(move.ns + _MOVES_ASSUMED * _MOVE_NS) / (move.count + _MOVES_ASSUMED),
             displaced_rate=self.scores.mean_rate,
+            horizon_s=HORIZON_PERIODS * params.period_ns / NS_PER_S,
         )
 
     @property
     def key(self) -> tuple[object, ...]:
         """What makes a decision differ: not how far the moves of a period have come."""
         works = self.phase in (PromotePhase.MOVE, PromotePhase.REST)
-        return (None if works else self.phase, self.plan.period if self.plan.listed else None)
+        return (None if works else self.phase, self.period if self.plan.listed else None)
 
 
 def on_frame(
@@ -168,39 +175,39 @@ def _add_window(
 ) -> PromoteState:
     # Other modes write to the backing device anyway.
     write_weight = ASYNC_WEIGHT if frame.cache_mode in (None, "writeback") else 0.0
-    length_ns = window.ended_ns - window.started_ns
+    benefit = promote_benefit.observe(state.benefit, window, write_weight)
+    done = dict.fromkeys(state.plan.done)
     state = replace(
         state,
         scores=promote_score.add_window(state.scores, window, params.period_ns, write_weight),
-        benefit=promote_benefit.observe(state.benefit, window, length_ns / NS_PER_S, write_weight),
-        began_ns=state.began_ns or window.started_ns,
+        benefit=promote_benefit.watch(benefit, state.plan.to_watch(window.ended_ns)),
+        in_cache=_newest({**state.in_cache, **done}, _IN_CACHE_MAX),
+        moved=state.moved + len(done),
     )
-    if window.ended_ns - state.began_ns < params.period_ns - length_ns // 2:
-        return state
-    return _plan(_close_period(state, window.ended_ns, params), frame, params)
+    if window.ended_ns - benefit.began_ns >= params.period_ns - _WINDOW_SLACK_NS:
+        state = _close_period(state, window.ended_ns, params)
+    return _plan(state, frame, window.ended_ns, params)
 
 
 def _close_period(state: PromoteState, now_ns: int, params: PromoteParams) -> PromoteState:
-    plan, benefit = state.plan, state.benefit
-    judged = promote_benefit.close_period(benefit, state.costs)
-    judged = promote_benefit.watch(judged, plan.to_watch, plan.period)
+    costs, before = state.costs(params), state.benefit
+    benefit = promote_benefit.close_period(before, costs, now_ns)
     state = replace(
         state,
-        benefit=judged,
-        share=promote_share.close_period(state.share, params.time_share_max),
-        in_cache=_newest({**state.in_cache, **dict.fromkeys(plan.done)}, LIST_MAX * 4),
+        period=state.period + 1,
+        moved=0,
+        benefit=benefit,
+        share=promote_share.close_period(state.share, params.time_share_max, moved=state.moved > 0),
         service=state.service.faded(),
         move=state.move.faded(),
-        began_ns=now_ns,
     )
     if now_ns < state.until_ns:
         return state
     if state.until_ns:
-        return replace(state, until_ns=0, benefit=promote_benefit.start_again(judged))
-    helpless = not judged.chunks and judged.ratio < _RATIO_MIN
-    if judged.under >= STAND_DOWN_PERIODS or helpless:
+        return replace(state, until_ns=0, benefit=promote_benefit.start_again(benefit))
+    if benefit.under >= STAND_DOWN_PERIODS:
         return _stand_down(state, now_ns, params)
-    if judged.last is not benefit.last and judged.under == 0:
+    if benefit.last is not before.last and benefit.under == 0:
         return replace(state, stand_downs=0)
     return state
 
@@ -216,17 +223,16 @@ def _newest(chunks: Mapping[int, None], most: int) -> Mapping[int, None]:
     return dict(list(chunks.items())[over:]) if over > 0 else chunks
 
 
-def _plan(state: PromoteState, frame: Frame, params: PromoteParams) -> PromoteState:
-    """Choose what is moved in the next period."""
-    period, scores = state.plan.period + 1, state.scores
-    if state.until_ns:
-        return replace(state, plan=Plan(period))
-    scores = promote_score.with_layout(scores, frame.layout)
+def _plan(state: PromoteState, frame: Frame, now_ns: int, params: PromoteParams) -> PromoteState:
+    """Choose what is moved next."""
+    if state.until_ns or not state.period:
+        return replace(state, plan=Plan())
+    scores = promote_score.with_layout(state.scores, frame.layout)
     state = replace(state, scores=scores)
     plan = choose(
-        period,
+        now_ns,
         Groups(scores, frame.layout),
-        Worth(state.costs, state.benefit.ratio, params.period_ns / NS_PER_S),
+        Worth(state.costs(params), state.benefit.ratio),
         Room(chunks_max(state, frame, params), state.share.share),
         state.benefit.chunks,
         state.in_cache,
@@ -235,8 +241,8 @@ def _plan(state: PromoteState, frame: Frame, params: PromoteParams) -> PromoteSt
 
 
 def chunks_max(state: PromoteState, frame: Frame, params: PromoteParams) -> int:
-    """Return how many chunks a period may move."""
-    room = params.cache_ratio_max * (frame.cache_bytes or 0)
+    """Return how many more chunks may be moved in this period."""
+    room = params.cache_ratio_max * (frame.cache_bytes or 0) - state.moved * CHUNK_BYTES
     if state.budget.left_bytes is not None:
         room = min(room, state.budget.left_bytes)
     return max(0, int(room / CHUNK_BYTES))
@@ -263,7 +269,7 @@ def _phase(
         return PromotePhase.UNKNOWN, frame.missing.get("heat", "no record of misses yet")
     if state.until_ns:
         return PromotePhase.STAND_DOWN, ""
-    if state.plan.period == 0:
+    if not state.period:
         return PromotePhase.LEARN, ""
     why = others or promote_stop.reason(frame, params, state.budget)
     if why:

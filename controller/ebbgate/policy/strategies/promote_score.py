@@ -23,7 +23,7 @@ ASYNC_WEIGHT: Final = 1 / 3
 """Nobody waits for these misses: each counts as this share of a synchronous read."""
 WINDOWS_MIN: Final = 2
 """A chunk counts as hot only after misses in so many windows: not after a single scan."""
-_CHUNKS_MAX: Final = 8192
+_CHUNKS_MAX: Final = 4096
 _FORGOTTEN: Final = 0.1
 """Chunks with fewer misses than this are no longer kept."""
 _SHAPE_MIN, _SHAPE_MAX = 0.01, 1e6
@@ -161,6 +161,9 @@ class Groups:
             group = self.of(chunk)
             sums[group] += misses
             squares[group] += misses * misses
+        # Most chunks that are not kept have no group. Without their misses the others would seem
+        # to be hotter than they are.
+        sums[-1] += max(0.0, scores.misses - sum(sums.values()))
         return {
             group: self._heat(group, size, sums[group], squares[group], scores.seconds)
             for group, size in sizes.items()

@@ -31,14 +31,13 @@ class TimeShare:
 
     - `sampled_ns`: the end of the last window that was counted; `busy_ns`: of the mover since then.
     - `before_busy`: whether the mover was busy in the window before.
-    - `moving_windows`: of this period. `p95_*`: of the last period that had enough reads.
+    - `p95_*`: of the last period that had enough reads.
     """
 
     share: float = _SHARE_FIRST
     sampled_ns: int = 0
     busy_ns: int = 0
     before_busy: bool = False
-    moving_windows: int = 0
     moving: Histogram = ()
     resting: Histogram = ()
     p95_moving_ns: int | None = None
@@ -64,21 +63,16 @@ def sample(share: TimeShare, frame: Frame) -> TimeShare:
             counts = add(counts, path.counts)
     if rests:
         return replace(share, resting=tuple(add(share.resting, counts)))
-    return replace(
-        share,
-        moving_windows=share.moving_windows + 1,
-        moving=tuple(add(share.moving, counts)),
-    )
+    return replace(share, moving=tuple(add(share.moving, counts)))
 
 
-def close_period(share: TimeShare, share_max: float) -> TimeShare:
-    """Return the share for the next period."""
-    found = replace(share, moving_windows=0, moving=(), resting=())
-    found = replace(found, share=_within(found.share, share_max))
-    if not share.moving_windows:
+def close_period(share: TimeShare, share_max: float, *, moved: bool) -> TimeShare:
+    """Return the share for the next period. `moved`: whether anything was moved in this one."""
+    found = replace(share, moving=(), resting=(), share=min(share.share, max(share_max, SHARE_MIN)))
+    if not moved:
         return found
     if sum(share.moving) < _READS_MIN:
-        # There are hardly any users to disturb.
+        # There are hardly any users to disturb, or moves were over within a moment.
         return replace(found, share=_within(found.share + _STEP, share_max))
     if sum(share.resting) < _READS_MIN:
         return found

@@ -71,7 +71,7 @@ def conditions(state: PromoteState, frame: Frame, params: PromoteParams) -> tupl
 
 
 def _of_choice(plan: Plan) -> Iterator[Condition]:
-    if not plan.period:
+    if not plan.at_ns:
         return
     yield Condition(
         "MiB missed in two separate times", f"{plan.admitted}", ">=", "1", plan.admitted > 0

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The parts of promote_hot: scores, choice, measured benefit, share of time, budget of writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbgate.model.frame import Frame, PathLatency
+from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
+from ebbgate.model.promotion import Promotion
+from ebbgate.model.records import Direction
+from ebbgate.policy.strategies import promote_benefit, promote_share
+from ebbgate.policy.strategies.promote_benefit import Benefit, Costs, Watched
+from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
+from ebbgate.policy.strategies.promote_score import (
+    ChunkScore,
+    Groups,
+    Scores,
+    add_window,
+    weighted,
+    without,
+)
+from ebbgate.policy.strategies.promote_share import SHARE_MIN, TimeShare
+from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget, charge
+from ebbgate.units import DAY_NS, GIB, NS_PER_MS, NS_PER_S
+from tests.builders import busy_frame
+
+WINDOW_NS = 10 * NS_PER_S
+HALF_LIFE_NS = 3 * WINDOW_NS
+COSTS = Costs(8 * NS_PER_MS, 20 * NS_PER_MS, displaced_rate=0.0, horizon_s=120.0)
+FILES = VolumeLayout(1, ("even", "uneven"), (ChunkRun(0, 100, 0), ChunkRun(100, 200, 1)))
+
+
+def scored(*windows: dict[int, int], left_out: int = 0) -> Scores:
+    """The scores after windows with so many synchronous reads of each chunk."""
+    scores = Scores(chunk_count=10_000)
+    for number, misses in enumerate(windows):
+        chunks = tuple(ChunkMisses(chunk, ios) for chunk, ios in misses.items())
+        window = HeatPeriod(number * WINDOW_NS, (number + 1) * WINDOW_NS, chunks, left_out)
+        scores = add_window(scores, window, HALF_LIFE_NS, 1 / 3)
+    return scores
+
+
+def test_misses_for_which_nobody_waits_count_a_third() -> None:
+    found = ChunkMisses(1, sync_reads=3, other_reads=3, writes=6)
+    assert weighted(found, 1 / 3) == pytest.approx(6)
+    assert weighted(found, 0.0) == pytest.approx(4)
+
+
+def test_misses_fade_and_are_forgotten_at_last() -> None:
+    scores = scored({1: 8}, {}, {}, {2: 1})
+    assert scores.chunks[1].misses == pytest.approx(4)
+    assert scores.chunks[2] == ChunkScore(1.0, 1)
+    assert scored({1: 1}, *[{}] * 12).chunks == {}
+    assert scored({1: 2}, left_out=10).misses == pytest.approx(12)
+
+
+def test_a_moved_chunk_starts_from_nothing() -> None:
+    scores = without(scored({1: 8, 2: 8}, {1: 8}), (1,))
+    assert set(scores.chunks) == {2}
+
+
+def test_a_chunk_without_misses_shares_the_heat_of_an_even_file_only() -> None:
+    random = Random(1)
+    even = {chunk: random.choice([3, 4, 5]) for chunk in range(90)}
+    uneven = {100: 200, 101: 160}
+    scores = scored(even | uneven, even | uneven)
+    heats = Groups(scores, FILES).heats
+    assert heats[0].rate == pytest.approx(heats[1].rate, rel=0.1)
+    unseen = [heats[group].expected_rate(0.0, scores.seconds) for group in (0, 1)]
+    assert unseen[0] > 0.5 * heats[0].rate
+    assert unseen[1] < 0.05 * heats[1].rate
+
+
+def test_without_locality_every_chunk_is_expected_to_have_the_mean() -> None:
+    random = Random(2)
+    windows = [dict.fromkeys(range(10_000), 0) for _ in range(3)]
+    for window in windows:
+        for _ in range(5_000):
+            window[random.randrange(10_000)] += 1
+    scores = scored(*windows)
+    heat = Groups(scores, None).heats[-1]
+    hottest = max(each.misses for each in scores.chunks.values())
+    assert hottest > 4
+    assert heat.expected_rate(hottest, scores.seconds) < 1.2 * heat.rate
+
+
+@pytest.mark.parametrize(("chunk", "group"), [(0, 0), (99, 0), (100, 1), (199, 1), (200, -1)])
+def test_a_chunk_belongs_to_the_file_that_owns_it(chunk: int, group: int) -> None:
+    assert Groups(Scores(), FILES).of(chunk) == group
+
+
+def test_the_list_ends_where_a_move_no_longer_pays() -> None:
+    misses = {chunk: 2 ** (chunk // 10) for chunk in range(60)}
+    groups = Groups(scored(misses, misses), None)
+    plan = choose(1, groups, Worth(COSTS, ratio=1.0), Room(100, 0.4), (), ())
+    few = choose(1, groups, Worth(COSTS, ratio=0.1), Room(100, 0.4), (), ())
+    assert 0 < len(few.listed) < len(plan.listed) == plan.admitted
+    assert set(few.listed) == set(range(60 - len(few.listed), 60))
+    assert len(choose(1, groups, Worth(COSTS, 1.0), Room(7, 0.4), (), ()).listed) == 7
+    assert choose(1, groups, Worth(COSTS, 1.0), Room(9, 0.4), range(60), ()).listed == {}
+
+
+def test_held_out_chunks_are_compared_only_as_far_as_the_list_was_moved() -> None:
+    listed = {chunk: Watched(1, 1.0, chunk in (2, 5, 8)) for chunk in range(10)}
+    plan = Plan(1, listed, Promotion((7, 9), 0.4), frozenset({0, 1, 3, 4, 6}))
+    assert set(plan.to_watch(5)) == {0, 1, 2, 3, 4, 5, 6}
+    assert all(each.at_ns == 5 for each in plan.to_watch(5).values())
+
+
+def measured(seed: int, effect: float) -> tuple[float, float]:
+    """Gain and error, in misses, of 320 chunks of which each move saves this share of misses."""
+    random = Random(seed)
+    chunks, misses = {}, {}
+    for chunk in range(320):
+        held = random.random() < 1 / 16
+        rate = random.paretovariate(1.5)
+        chunks[chunk] = Watched(0, rate, held)
+        untouched = rate * 30 * random.uniform(0, 1.2)
+        misses[chunk] = untouched if held else untouched * (1 - effect)
+    found = promote_benefit.measure(Benefit(chunks, misses), COSTS, 30 * NS_PER_S)
+    assert found is not None
+    scale = found.moved * COSTS.service_ns
+    return found.gain_ns / scale, found.error_ns / scale
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.5, 1.0])
+def test_the_measured_gain_has_no_bias_and_an_honest_error(effect: float) -> None:
+    # Three times the mean rate of the Pareto distribution, 30 s, and 0.6 of what was predicted.
+    found = [measured(seed, effect) for seed in range(400)]
+    truth = fmean(measured_truth(seed, effect) for seed in range(400))
+    gains = [gain for gain, _ in found]
+    assert fmean(gains) == pytest.approx(truth, abs=0.15 * max(20.0, truth))
+    within = [abs(gain - truth) <= 2 * error for gain, error in found]
+    assert fmean(within) > 0.85
+
+
+def measured_truth(seed: int, effect: float) -> float:
+    """What the moves of `measured` save on average."""
+    random = Random(seed)
+    saved = []
+    for _ in range(320):
+        held = random.random() < 1 / 16
+        untouched = random.paretovariate(1.5) * 30 * random.uniform(0, 1.2)
+        if not held:
+            saved.append(untouched * effect)
+    return fmean(saved)
+
+
+def test_gain_below_cost_is_counted_and_ended_by_a_period_that_pays() -> None:
+    chunks = {chunk: Watched(0, 1.0, held_out=chunk < 4) for chunk in range(64)}
+    poor = Benefit(chunks, dict.fromkeys(chunks, 30.0))
+    benefit = poor
+    for period in range(1, 4):
+        now_ns = period * 30 * NS_PER_S
+        same = dict.fromkeys(benefit.chunks, 30.0)
+        benefit = promote_benefit.close_period(replace(benefit, misses=same), COSTS, now_ns)
+        assert benefit.under == period
+    rich = replace(benefit, misses=dict.fromkeys(range(4), 300.0))
+    assert promote_benefit.close_period(rich, COSTS, 119 * NS_PER_S).under == 0
+    assert promote_benefit.start_again(benefit).ratio == 1.0
+
+
+# ---- share of time ------------------------------------------------------------------------------
+def reads(at_s: int, bucket: int, ios: int = 100) -> Frame:
+    path = PathLatency(ios, ios * 4096, None, None, (*[0] * bucket, ios))
+    return busy_frame(at_s * 1000, window_ns=NS_PER_S, paths={(Direction.READ, "miss"): path})
+
+
+def period(share: TimeShare, *, slower: bool, most: float = 0.5) -> TimeShare:
+    """A period in which the mover reads every other five seconds."""
+    for at_s in range(1, 31):
+        moves = at_s // 5 % 2 == 0
+        share = replace(share, busy_ns=NS_PER_S if moves else 0)
+        share = promote_share.sample(share, reads(at_s, 52 if moves and slower else 48))
+    return promote_share.close_period(share, most, moved=True)
+
+
+def test_the_share_grows_slowly_and_is_halved_when_users_feel_the_mover() -> None:
+    share = period(TimeShare(), slower=False)
+    assert share.share == pytest.approx(0.45)
+    felt = period(share, slower=True)
+    assert felt.share == pytest.approx(0.225)
+    assert felt.p95_moving_ns is not None and felt.p95_resting_ns is not None
+    assert felt.p95_moving_ns > 1.5 * felt.p95_resting_ns
+
+
+@given(st.lists(st.booleans(), max_size=40), st.floats(SHARE_MIN, 0.8))
+def test_the_share_keeps_its_bounds(felt: list[bool], most: float) -> None:
+    share = TimeShare()
+    for slower in felt:
+        share = period(share, slower=slower, most=most)
+        assert SHARE_MIN <= share.share <= most
+
+
+# ---- budget of writes ---------------------------------------------------------------------------
+def test_a_day_of_writes_is_spent_and_comes_back() -> None:
+    params = PromoteParams(writes_per_day=0.5)
+
+    def at(hours: float, written: int, budget: WriteBudget) -> WriteBudget:
+        at_ns = int(hours * DAY_NS / 24)
+        frame = busy_frame(0, cache_bytes=8 * GIB, cache_written_bytes=written)
+        return charge(budget, replace(frame, at_ns=at_ns), params)
+
+    first = at(2, GIB, WriteBudget())
+    assert first.left_bytes == pytest.approx(3 * GIB)
+    spent = at(3, 5 * GIB, first)
+    assert spent.left_bytes is not None and spent.left_bytes < 0
+    assert at(27, 5 * GIB, spent).left_bytes == pytest.approx(spent.left_bytes + 4 * GIB)
+    assert at(200, 5 * GIB, spent).left_bytes == pytest.approx(4 * GIB)
+    # The counter begins anew with another cache device.
+    assert at(3, 0, first).left_bytes == pytest.approx(3 * GIB + 4 * GIB / 24)
+
+
+def test_an_unknown_count_of_writes_leaves_no_budget() -> None:
+    params = PromoteParams(writes_per_day=0.5)
+    assert charge(WriteBudget(1.0), busy_frame(0, cache_bytes=GIB), params).left_bytes is None
