@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ import pytest
 
 from ebbgate.errors import NotFound, PermissionDenied, Unavailable
 from ebbgate.layout.postgres import relations
+from ebbgate.layout.postgres_names import RelationNames
 from ebbgate.layout.relation import Relation
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
@@ -96,6 +98,19 @@ def test_a_table_that_is_written_anew_has_new_files(server: Server) -> None:
     after = server.relations("shop.days_1")
     assert before != after
     assert after[0].files[0].exists()
+
+
+def test_a_role_without_rights_is_enough_for_the_names_of_files(server: Server) -> None:
+    files = {each.kind: each.files[0] for each in server.relations('shop."or\'ders"')}
+    before = RelationNames().name_of(files["table"])
+    assert before == str(files["table"])
+    server.sql(f'CREATE ROLE "{getuser()}" LOGIN')
+    names = RelationNames()
+    assert names.name_of(files["table"].with_name(files["table"].name + "_fsm")) == (
+        'shop."or\'ders"'
+    )
+    assert names.name_of(files["TOAST table"]).startswith("shop.pg_toast.pg_toast_")
+    assert names.name_of(files["table"].with_name("PG_VERSION")).endswith("/PG_VERSION")
 
 
 def test_an_unknown_relation_or_database_is_reported(server: Server) -> None:
