@@ -37,7 +37,7 @@ from ebbgate.units import format_bytes
 
 SECONDS_MAX: Final = 60
 _NAMES_A_LINE: Final = 20
-_RUNS_A_LINE: Final = 1000
+_RUNS_A_LINE: Final = 250
 _NOT_MAPPED: Final = "cannot be mapped"
 _PIECES_MAX: Final = 1 << 17
 """Of one file. It takes about 100 MiB of memory then."""
