@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import Final, NamedTuple
 
-from ebbgate.model.heat import ChunkMisses, HeatPeriod, VolumeLayout
+from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
 from ebbgate.units import NS_PER_S
 
 ASYNC_WEIGHT: Final = 1 / 3
@@ -135,6 +135,9 @@ class Groups:
         self.scores = scores
         self._layout = layout or VolumeLayout(0)
         self._firsts = [run.first for run in self._layout.runs]
+        self._runs: dict[int, list[ChunkRun]] = {}
+        for run in self._layout.runs:
+            self._runs.setdefault(run.group, []).append(run)
         self.heats = self._heats(scores)
 
     def of(self, chunk: int) -> int:
@@ -146,14 +149,13 @@ class Groups:
 
     def chunks_of(self, group: int) -> Iterator[int]:
         """Yield the chunks of a group, ascending."""
-        for run in self._layout.runs:
-            if run.group == group:
-                yield from range(run.first, run.end)
+        for run in self._runs.get(group, ()):
+            yield from range(run.first, run.end)
 
     def _heats(self, scores: Scores) -> Mapping[int, GroupHeat]:
-        sizes: dict[int, int] = {}
-        for run in self._layout.runs:
-            sizes[run.group] = sizes.get(run.group, 0) + run.end - run.first
+        sizes = {
+            group: sum(run.end - run.first for run in runs) for group, runs in self._runs.items()
+        }
         sizes[-1] = max(1, scores.chunk_count - sum(sizes.values()))
         sums = dict.fromkeys(sizes, 0.0)
         squares = dict.fromkeys(sizes, 0.0)
