@@ -37,6 +37,8 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         _intent("warm", None, ranges="0+f,10,-21", chunk_bytes=2**20, uuid="0b1e5000"),
         _intent("warm", ranges="0+f", chunk_bytes=2**21),
         _intent("hot"),
+        _intent("pin", None, path="/srv/db"),
+        _intent("unpin", None, pin=1),
         _intent("warm", from_bytes=2**20, to_bytes=2**30, bandwidth_bytes_per_s=2**24),
     ],
     "POST /api/v1/policies/check": [

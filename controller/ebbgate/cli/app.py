@@ -35,6 +35,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "release": ("ebbgate.cli.overrides", "Return knobs to ebbgate; end set, drain and hold."),
     "warm": ("ebbgate.cli.warm", "Read files into the cache; show, pause and cancel that."),
     "jobs": ("ebbgate.cli.warm", "List, pause, resume and cancel what warm does."),
+    "pin": ("ebbgate.cli.pins", "Keep a file in the cache until it is unpinned or gone."),
+    "unpin": ("ebbgate.cli.pins", "End a pin."),
+    "pins": ("ebbgate.cli.pins", "List the pinned files."),
     "clean": ("ebbgate.cli.clean", "Write all dirty data of a dm volume back now."),
     "apply": ("ebbgate.cli.apply", "Apply one recommendation of doctor (asks first)."),
     "restore": (

@@ -11,6 +11,7 @@ from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Rates
+from ebbgate.model.pin import PinStatus
 from ebbgate.model.records import Direction
 from ebbgate.model.status import (
     GateStatus,
@@ -120,6 +121,17 @@ def layout(status: LayoutStatus, now_ns: int | None) -> str:
     for why, count in status.left_out.items():
         text += f"; {count} {'file' if count == 1 else 'files'} {why}"
     return f"{text} ({status.error})" if status.error else text
+
+
+def pin(status: PinStatus) -> str:
+    """`pin 2, /srv/a (by jo): hot, 120 MiB, 12% of the cache, 100% of touches hit`."""
+    parts = [str(status.state)]
+    if status.size_bytes is not None:
+        parts.append(f"{size(status.size_bytes)}, {ratio(status.cache_ratio)} of the cache")
+    if status.hit_ratio is not None:
+        parts.append(f"{ratio(status.hit_ratio)} of touches hit")
+    why = f": {status.why}" if status.why else ""
+    return f"pin {status.id}, {status.path} ({status.who}): {', '.join(parts)}{why}"
 
 
 def _sector_rate(sectors_per_s: int) -> str:

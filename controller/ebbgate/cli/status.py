@@ -119,6 +119,8 @@ def draw_sentence(page: Page, view: VolumeView) -> None:
             page.line(format.job(job), "cyan", indent=2)
     if view.status.layout:
         page.line(format.layout(view.status.layout, view.status.at_ns), indent=2)
+    for pin in view.status.pins:
+        page.line(format.pin(pin), "cyan", indent=2)
     if view.status.kernel_sleep:
         page.line(view.status.kernel_sleep.text, "yellow", indent=2)
 

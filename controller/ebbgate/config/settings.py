@@ -9,6 +9,7 @@
     mode = "advise"                    # observe, advise or enforce; for volumes not named below
     history_size = "256MiB"            # of history.db, 16MiB..1TiB
     history_age = "30d"                # of samples per minute, 1d..3660d
+    pin_limit = "25%"                  # of the cache, for all pinned files of a volume, 1%..75%
 
     [volume.bcache0]                   # a name, or a pattern such as "bcache*"
     mode = "enforce"
@@ -35,6 +36,7 @@ from ebbgate import units
 from ebbgate.config import web_settings
 from ebbgate.config.web_settings import WebSettings, WebSettingsError
 from ebbgate.errors import ConfigError
+from ebbgate.model.pin import CACHE_SHARE_MAX
 from ebbgate.model.volume import Mode
 from ebbgate.store.limits import (
     AGE_NS_MAX,
@@ -52,10 +54,14 @@ DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
 # A shorter tick costs more reads of sysfs than it is worth; a longer one delays `status`.
 TICK_NS_MIN: Final = 50 * units.NS_PER_MS
 TICK_NS_MAX: Final = 10 * units.NS_PER_S
+PIN_LIMIT_MIN: Final = 0.01
+PIN_LIMIT_MAX: Final = 0.75
+"""Of a cache: with more, little else would stay in it."""
+_PERCENT: Final = re.compile(r"([0-9]{1,2})%")
 DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
 KEYS: Final = (
     *("state_dir", "runtime_dir", "probe", "policy_dir", "tick", "mode"),
-    *("history_size", "history_age", "volume", "web"),
+    *("history_size", "history_age", "pin_limit", "volume", "web"),
 )
 _VOLUME_KEYS: Final = ("mode",)
 # A probe built in the source tree takes precedence over an installed one.
@@ -79,6 +85,7 @@ class Config:
     history: HistoryLimits = DEFAULT_LIMITS
     web: WebSettings = field(default_factory=lambda: web_settings.web_settings({}))
     runtime_dir: Path = DEFAULT_RUNTIME_DIR
+    pin_limit: float = CACHE_SHARE_MAX
 
     @property
     def history_path(self) -> Path:
@@ -198,6 +205,7 @@ class _Reader:
                 self._history_age(document, defaults.history.age_ns),
             ),
             web=self._web(document.get("web", {})),
+            pin_limit=self._pin_limit(document, defaults.pin_limit),
         )
 
     def _web(self, table: object) -> WebSettings:
@@ -263,6 +271,14 @@ class _Reader:
         if not AGE_NS_MIN <= age_ns <= AGE_NS_MAX:
             raise self._wrong(key, f"{document[key]} is out of range", "allowed: 1d to 3660d")
         return age_ns
+
+    def _pin_limit(self, document: Mapping[str, Any], default: float) -> float:
+        key = "pin_limit"
+        value = document.get(key, f"{default:.0%}")
+        found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+        if not found or not PIN_LIMIT_MIN <= int(found[1]) / 100 <= PIN_LIMIT_MAX:
+            raise self._wrong(key, f"{value!r} is not 1% to 75%", 'write for example "25%"')
+        return int(found[1]) / 100
 
     def _mode(self, table: Mapping[str, Any], key: str, default: Mode, *, prefix: str = "") -> Mode:
         value = table.get(key, default)

@@ -10,6 +10,7 @@ from ebbgate.knobs.catalog import CUTOFF, DELAY, MAX_SECTORS
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
+from ebbgate.model.pin import PinStatus
 from ebbgate.model.status import (
     CleaningStatus,
     GateStatus,
@@ -74,6 +75,7 @@ class StatusInputs:
     totals: Totals = field(default_factory=Totals)
     jobs: tuple[JobStatus, ...] = ()
     layout: LayoutStatus | None = None
+    pins: tuple[PinStatus, ...] = ()
 
 
 def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeStatus:
@@ -122,6 +124,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         overrides=tuple(_override(each, frame) for each in view.overrides),
         jobs=view.jobs,
         layout=view.layout,
+        pins=view.pins,
         missing={key: why for key, why in frame.missing.items() if key not in _OFTEN_UNKNOWN},
         lost=view.lost,
         totals=volume_totals(view.totals),

@@ -25,6 +25,7 @@ from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.hot_set import HotSet
 from ebbgate.model.override import ActiveOverride
+from ebbgate.model.pin import PinStatus
 from ebbgate.model.promotion import ChunksMoved, MoverStatus, Promotion
 from ebbgate.model.records import (
     Edge,
@@ -65,9 +66,9 @@ class VolumeLoop:
     `send`: gives the probe a command. `now_ns`: CLOCK_MONOTONIC. `frozen`: every knob stays where
     it is. `last_sent`: the last settings of the probe, and `last_sent_wait_ns`: when the wait was
     sent. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
-    was logged of each strategy. `jobs`, `layout`: the warm-ups of this volume, and what is known of
-    its files, for people. `promotion`: what is to be moved into the cache now; `mover`: what has
-    become of it.
+    was logged of each strategy. `jobs`, `pins`, `layout`: the warm-ups and pinned files of this
+    volume, and what is known of its files, for people. `promotion`: what is to be moved into the
+    cache now; `mover`: what has become of it.
     """
 
     volume: Volume
@@ -90,6 +91,7 @@ class VolumeLoop:
     layout: LayoutStatus | None = None
     promotion: Promotion | None = None
     mover: MoverStatus = field(default_factory=MoverStatus)
+    pins: tuple[PinStatus, ...] = ()
     signals: VolumeSignals = field(init=False)
     driver: KnobDriver = field(init=False)
     overrides: VolumeOverrides = field(init=False)
@@ -316,6 +318,7 @@ class VolumeLoop:
             miss_ratio=self.signals.miss_ratio(frame.cache_bytes),
             jobs=self.jobs,
             layout=self.layout,
+            pins=self.pins,
             totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )
 

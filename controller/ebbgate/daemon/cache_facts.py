@@ -4,20 +4,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.units import SECTOR_BYTES, parse_hprint, sectors_to_bytes
+from ebbgate.units import KIB, SECTOR_BYTES, parse_hprint, sectors_to_bytes
 from ebbgate.warm.pace import BURST_SHARE
+
+_BUCKET_BYTES: Final = 512 * KIB
+"""What make-bcache chooses."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFacts:
-    """`unit_bytes`: smaller requests are not cached. `block_bytes`: of dm-cache, else 0."""
+    """`unit_bytes`: smaller requests are not cached. `block_bytes`: of dm-cache, else 0.
+
+    `bucket_bytes`: of bcache, else 0.
+    """
 
     unit_bytes: int
     block_bytes: int
     cache_bytes: int
+    bucket_bytes: int = 0
 
     def command(self, name: str, volume: Volume) -> dict[str, object]:
         """Return the command that lets a worker begin."""
@@ -39,8 +47,9 @@ def read_cache_facts(sysfs: Sysfs, volume: Volume) -> CacheFacts:
     logical = sysfs.read_int(f"{queue}/logical_block_size") or SECTOR_BYTES
     cache_bytes = sum(device.size_bytes for device in volume.caches)
     if volume.kind is Kind.BCACHE:
-        text = sysfs.read_text(f"/sys/fs/bcache/{volume.set_uuid}/block_size")
-        block = parse_hprint(text) if text else SECTOR_BYTES
-        return CacheFacts(max(logical, block), 0, cache_bytes)
+        folder = f"/sys/fs/bcache/{volume.set_uuid}"
+        block = parse_hprint(sysfs.read_text(f"{folder}/block_size") or str(SECTOR_BYTES))
+        bucket = parse_hprint(sysfs.read_text(f"{folder}/bucket_size") or str(_BUCKET_BYTES))
+        return CacheFacts(max(logical, block), 0, cache_bytes, bucket)
     sectors = volume.mapping.block_sectors if volume.mapping else 0
     return CacheFacts(logical, sectors_to_bytes(sectors), cache_bytes)

@@ -65,7 +65,9 @@ class Daemon:
         self.volumes = self.volume_set.loops
         first = _first_number(last_number(config.history_path))
         recorder.abandon_intents(first, ENDED)
-        self.intents = IntentDispatcher(self, self.overrides, recorder, config.history_path, first)
+        self.intents = IntentDispatcher(
+            *(self, self.overrides, recorder, config.history_path, first), config.pin_limit
+        )
         self.layouts = LayoutReader(sysfs, self.volumes)
         self.movers = PromotionMovers(sysfs, self.volumes)
         self.control = ControlServer(config.socket_path, self.intents.submit)
@@ -189,6 +191,7 @@ class Daemon:
             self.control.look()
             self.overrides.poll()
             self.intents.warm.poll()
+            self.intents.pins.poll()
             self.layouts.poll()
             self.movers.poll()
             await _let_others()

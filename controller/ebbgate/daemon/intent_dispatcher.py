@@ -22,12 +22,15 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.advice_intents import AdviceIntents, AdviceTarget
 from ebbgate.daemon.override_intents import OverrideIntents
 from ebbgate.daemon.override_registry import OverrideRegistry
+from ebbgate.daemon.pin_intents import PinIntents
+from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.policy_intents import PolicyIntents, PolicyTarget
 from ebbgate.daemon.warm_intents import WarmIntents
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.validation import Intent, check_intent
 from ebbgate.log_messages.service import REQUEST_DONE, REQUEST_FAILED, REQUEST_STATUS_NOT_SENT
 from ebbgate.model.override import IntentKind, OverrideKind
+from ebbgate.model.pin import CACHE_SHARE_MAX
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.text import clean_lines, clean_text
@@ -82,7 +85,8 @@ class IntentOutcome:
 class IntentDispatcher:
     """Gives each request to the part that carries it out.
 
-    `first_number`: of the first request; later ones count on from it.
+    `first_number`: of the first request; later ones count on from it. `pin_share`: how much of a
+    cache may be pinned.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class IntentDispatcher:
         log: IntentLog,
         history: Path,
         first_number: int,
+        pin_share: float = CACHE_SHARE_MAX,
     ) -> None:
         self.registry = registry
         self.deadline_s = DEADLINE_S
@@ -103,6 +108,10 @@ class IntentDispatcher:
         self._overrides = OverrideIntents(registry)
         policies = PolicyIntents(target, background)
         self.warm = WarmIntents(target.sysfs, target.volumes)
+        pins = PinRegistry(registry.writer, registry.wall_ns, registry.now_ns)
+        self.pins = PinIntents(
+            target.sysfs, target.volumes, pins, self.warm, self._take_number, pin_share
+        )
         advice = AdviceIntents(target, history, self._overrides, background)
         self._each: Mapping[str, Callable[[Intent, VolumeLoop], Awaitable[str]]] = {
             IntentKind.MODE: self._mode,
@@ -120,6 +129,8 @@ class IntentDispatcher:
             IntentKind.POLICY_REMOVE: policies.remove,
             IntentKind.WARM: self.warm.begin,
             IntentKind.JOB: self.warm.control,
+            IntentKind.PIN: self.pins.pin,
+            IntentKind.UNPIN: self.pins.unpin,
         }
 
     # ---- from the socket -----------------------------------------------------------------------
@@ -131,8 +142,7 @@ class IntentDispatcher:
         Raises EbbgateError for one that is refused: nothing was begun or recorded then.
         """
         checked = check_intent(kind, self._volume(volume), args)
-        intent = Intent(self._next, IntentKind(kind), volume, who, checked)
-        self._next += 1
+        intent = Intent(self._take_number(), IntentKind(kind), volume, who, checked)
         given = {name: value for name, value in args.items() if value is not None}
         self._log.intent(IntentRow(intent.id, kind, volume, given, who, time.time_ns()))
         task = asyncio.get_running_loop().create_task(self._answered(intent))
@@ -146,8 +156,13 @@ class IntentDispatcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.pins.stop()
         await self.warm.stop()
         await self._saved_soon()
+
+    def _take_number(self) -> int:
+        self._next += 1
+        return self._next - 1
 
     async def _saved_soon(self) -> None:
         """Wait a moment until no restart can put an override that is over in force again."""

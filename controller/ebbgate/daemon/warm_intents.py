@@ -107,6 +107,11 @@ class WarmIntents:
         except EbbgateError as error:
             await job.end(JobState.FAILED, error.message)
 
+    def job(self, number: int) -> JobStatus | None:
+        """Return a job; None if it is forgotten."""
+        job = self._jobs.get(number)
+        return None if job is None else job.status
+
     async def control(self, intent: Intent) -> str:
         """Pause, resume or cancel a job. Raises NotFound."""
         job, action = self._jobs.get(intent.args.job), intent.args.action

@@ -130,6 +130,13 @@ def parse_job_number(value: object) -> int:
     return value
 
 
+def parse_pin_number(value: object) -> int:
+    """Return the number of a pin."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT64_MAX:
+        raise UsageError(f"{_shown(value)} is not the number of a pin", "list them: ebbgate pins")
+    return value
+
+
 def parse_job_action(value: object) -> JobAction:
     """Return what to do with a job."""
     if not isinstance(value, str) or value not in tuple(JobAction):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stores overrides and modes in `overrides.db`, which only root may open. I/O: SQLite.
+"""Stores overrides, modes and pins in `overrides.db`, which only root may open. I/O: SQLite.
 
 Overrides are holds, set knobs, drains, and knobs that someone else wrote. An invalid row is
 ignored: it stays in the file with the reason in `invalid` and is reported once.
@@ -17,26 +17,24 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
+from ebbgate.intents import pin_rows
 from ebbgate.intents.arguments import OVERRIDE_NS_MAX
-from ebbgate.intents.protocol import NAME_LENGTH_MAX
+from ebbgate.intents.row_values import InvalidRow, name_value, time_value, who_value
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
 from ebbgate.log_messages.history import OVERRIDES_DAMAGED, OVERRIDES_ROWS_NOT_MARKED
 from ebbgate.model.override import Override, OverrideKind
+from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Mode
 from ebbgate.store.access import ROOT_MODE
 from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
 from ebbgate.store.schema import OVERRIDES
 from ebbgate.text import clean_text
-from ebbgate.units import NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _ENDED_KEPT: Final = 1_000
 """Rows of ended overrides; older ones are deleted to bound the file."""
 _ROWS_MAX: Final = 10_000
-_WHO_MAX: Final = 256
-_TIME_MAX: Final = 4_102_444_800 * NS_PER_S
-"""The year 2100; later times are invalid."""
 _COLUMNS: Final = "id, kind, volume, knob, value, who, at_unix_ns, until_unix_ns"
 _LOAD: Final = f"""
     SELECT {_COLUMNS} FROM overrides WHERE ended_unix_ns IS NULL AND invalid IS NULL
@@ -75,10 +73,6 @@ class Loaded:
     overrides: tuple[Override, ...] = ()
     modes: Mapping[str, Mode] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
-
-
-class _Wrong(ValueError):
-    """A row is invalid, with the reason."""
 
 
 class OverrideDatabase:
@@ -133,9 +127,9 @@ class OverrideDatabase:
                 each = _override(row)
                 key = (each.volume, str(each.kind), each.knob)
                 if key in found:
-                    raise _Wrong("there is another one for the same")
+                    raise InvalidRow("there is another one for the same")
                 found[key] = each
-            except _Wrong as error:
+            except InvalidRow as error:
                 wrong.append((str(error), row["id"]))
         modes, wrong_modes = self._modes()
         self._mark(wrong, wrong_modes)
@@ -147,10 +141,10 @@ class OverrideDatabase:
         wrong: dict[str, int] = {}
         for row in self._connection.execute(_LOAD_MODES).fetchmany(_ROWS_MAX):
             try:
-                name = _name(row["volume"], "volume", NAME_LENGTH_MAX)
-                modes[name] = Mode(_name(row["mode"], "mode", NAME_LENGTH_MAX))
+                name = name_value(row["volume"], "volume")
+                modes[name] = Mode(name_value(row["mode"], "mode"))
             except ValueError as error:
-                reason = str(error) if isinstance(error, _Wrong) else "mode: unknown"
+                reason = str(error) if isinstance(error, InvalidRow) else "mode: unknown"
                 wrong[f"{self._path.name}: mode {row['number']} is set aside: {reason}"] = row[
                     "number"
                 ]
@@ -177,6 +171,14 @@ class OverrideDatabase:
             if is_damage(error) or missing:
                 raise Damaged(f"{self._path} is damaged: {error}") from error
             raise
+
+    def load_pins(self) -> tuple[tuple[Pin, ...], tuple[str, ...]]:
+        """Return the pins in force and a text for each invalid row. Raises sqlite3.Error."""
+        found, wrong = pin_rows.load(self._connection)
+        if wrong:
+            with durable(self._connection) as open_:
+                pin_rows.set_aside(open_, wrong)
+        return found, tuple(_reports("pin", [(why, number) for number, why in wrong.items()]))
 
     # ---- writing: each call is on the disk when it returns -------------------------------------
     def add(self, overrides: Iterable[Override]) -> tuple[Override, ...]:
@@ -223,6 +225,16 @@ class OverrideDatabase:
             else:
                 open_.execute(_SET_MODE, (volume, str(mode), wall_ns))
 
+    def add_pin(self, pin: Pin) -> Pin:
+        """Store a pin; it gets a number. Raises sqlite3.Error."""
+        with durable(self._connection) as open_:
+            return pin_rows.add(open_, pin)
+
+    def end_pins(self, ended: Mapping[int, str], wall_ns: int) -> None:
+        """End pins, given by number with a reason. Raises sqlite3.Error."""
+        with durable(self._connection) as open_:
+            pin_rows.end(open_, ended, wall_ns)
+
 
 def _check_owner(path: Path) -> None:
     """Raises PermissionDenied for a file that another user could have written."""
@@ -257,22 +269,22 @@ def _reports(what: str, wrong: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _override(row: sqlite3.Row) -> Override:
-    """Read a row. Raises _Wrong."""
+    """Read a row. Raises InvalidRow."""
     if row["kind"] not in tuple(OverrideKind):
-        raise _Wrong("kind: unknown")
+        raise InvalidRow("kind: unknown")
     kind = OverrideKind(row["kind"])
-    at_ns, until_ns = _time(row["at_unix_ns"], "at_unix_ns"), row["until_unix_ns"]
+    at_ns, until_ns = time_value(row["at_unix_ns"], "at_unix_ns"), row["until_unix_ns"]
     if until_ns is not None:
-        until_ns = _time(until_ns, "until_unix_ns")
+        until_ns = time_value(until_ns, "until_unix_ns")
         if not 0 < until_ns - at_ns <= OVERRIDE_NS_MAX:
-            raise _Wrong("until_unix_ns: not within 30 days after at_unix_ns")
+            raise InvalidRow("until_unix_ns: not within 30 days after at_unix_ns")
     elif kind is OverrideKind.DRAIN:
-        raise _Wrong("until_unix_ns: a drain needs one")
+        raise InvalidRow("until_unix_ns: a drain needs one")
     knob, value = _knob(kind, row["knob"], row["value"])
     return Override(
         kind=kind,
-        volume=_name(row["volume"], "volume", NAME_LENGTH_MAX),
-        who=_name(row["who"], "who", _WHO_MAX),
+        volume=name_value(row["volume"], "volume"),
+        who=who_value(row["who"]),
         at_unix_ns=at_ns,
         until_unix_ns=until_ns,
         knob=knob,
@@ -282,43 +294,25 @@ def _override(row: sqlite3.Row) -> Override:
 
 
 def _knob(kind: OverrideKind, knob: Any, value: Any) -> tuple[str, str]:
-    """Check knob and value. Raises _Wrong."""
+    """Check knob and value. Raises InvalidRow."""
     if kind in (OverrideKind.HOLD, OverrideKind.DRAIN):
         if knob != "" or value != "":
-            raise _Wrong(f"knob: a {kind} has none")
+            raise InvalidRow(f"knob: a {kind} has none")
         return "", ""
-    knob, value = _name(knob, "knob", NAME_LENGTH_MAX), _name(value, "value", NAME_LENGTH_MAX)
+    knob, value = name_value(knob, "knob"), name_value(value, "value")
     if kind is OverrideKind.MANUAL:
         if find_knob(knob) is None:
-            raise _Wrong("knob: unknown")
+            raise InvalidRow("knob: unknown")
         return knob, value
     if not may_be_set(knob) or is_trigger(knob):
-        raise _Wrong("knob: cannot be overridden")
+        raise InvalidRow("knob: cannot be overridden")
     try:
         as_written = bounded_value(knob, value)
     except UsageError as error:
-        raise _Wrong(f"value: {clean_text(error.message)}") from error
+        raise InvalidRow(f"value: {clean_text(error.message)}") from error
     if as_written != value:
-        raise _Wrong("value: not in the kernel's form")
+        raise InvalidRow("value: not in the kernel's form")
     return knob, value
-
-
-def _name(value: Any, column: str, length_max: int) -> str:
-    if not isinstance(value, str):
-        raise _Wrong(f"{column}: not a text")
-    if not value or len(value) > length_max:
-        raise _Wrong(f"{column}: not 1 to {length_max} characters")
-    if clean_text(value) != value or "\ufffd" in value:
-        raise _Wrong(f"{column}: has an invalid character")
-    return value
-
-
-def _time(value: Any, column: str) -> int:
-    if not isinstance(value, int):
-        raise _Wrong(f"{column}: not a whole number")
-    if not 0 < value < _TIME_MAX:
-        raise _Wrong(f"{column}: not a time between 1970 and 2100")
-    return value
 
 
 TROUBLE: Final = (sqlite3.Error, OSError, EbbgateError)

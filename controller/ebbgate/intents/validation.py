@@ -23,6 +23,7 @@ from ebbgate.intents.arguments import (
     parse_job_number,
     parse_mode,
     parse_path,
+    parse_pin_number,
     parse_policy_name,
     parse_policy_text,
     parse_ranges,
@@ -98,6 +99,7 @@ class IntentArgs:
     bandwidth_bytes_per_s: int | None = None
     job: int = 0
     action: JobAction = JobAction.PAUSE
+    pin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,19 @@ INTENT_SPECS: Final[Mapping[str, IntentSpec]] = {
         Scope.ONE,
         {},
     ),
+    IntentKind.PIN: IntentSpec(
+        "Keep a file in the cache until it is unpinned or gone.",
+        Scope.NONE,
+        {"path": ArgSpec("the file", parse_path)},
+    ),
+    IntentKind.UNPIN: IntentSpec(
+        "End a pin, given by its number or its path.",
+        Scope.NONE,
+        {
+            "pin": ArgSpec("number of the pin", parse_pin_number, required=False),
+            "path": ArgSpec("the pinned file", parse_path, required=False),
+        },
+    ),
 }
 """By kind of request."""
 
@@ -270,6 +285,8 @@ def _with_volume(kind: str, volume: Volume | str | None, args: IntentArgs) -> In
         check_name(args.knob)
     if kind == IntentKind.WARM:
         _check_warm(volume, args)
+    if kind == IntentKind.UNPIN and bool(args.pin) == bool(args.path):
+        raise UsageError("unpin needs either a pin or a path", "list the pins: ebbgate pins")
     if kind == IntentKind.SET:
         return replace(args, value=bounded_value(args.knob, args.value))
     return args

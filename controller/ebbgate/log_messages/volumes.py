@@ -91,6 +91,36 @@ PROMOTION_WORKS: Final = LogMessage(
     "An earlier failure is over.",
     "Nothing.",
 )
+PIN_ENDED: Final = LogMessage(
+    "bbf0eaba916646a6a72ae78cfae9ca9d",
+    "A file is not pinned any more",
+    "%s: pin %d of %s is over: %s",
+    "Somebody has unpinned the file, or it was deleted or replaced. What of it is in the cache "
+    "stays there until the kernel needs the room.",
+    "Nothing. If another file has its place: `ebbgate pin PATH`.",
+)
+PIN_COLD: Final = LogMessage(
+    "099ab378e4d344d680a90319cdf6617f",
+    "Parts of a pinned file are not in the cache any more",
+    "%s: pin %d, %s: %s; it is warmed again",
+    "Much was written or read at once, the file has changed, or the cache was replaced.",
+    "Nothing. If it happens repeatedly, see `ebbgate pins`: the cache may be too small.",
+)
+PIN_INVALID: Final = LogMessage(
+    "aa0fd7890d5a4767b92be95647eaf0c0",
+    "A saved pin is invalid",
+    "%s",
+    "A row of overrides.db is damaged or from a newer version. It is set aside; others stay in "
+    "force.",
+    "Pin the file again with `ebbgate pin`.",
+)
+PIN_LOOK_FAILED: Final = LogMessage(
+    "94456a20af354cb29b86cdd8ec5a4d6f",
+    "Internal error with pinned files",
+    "pinned files could not be looked after",
+    "A bug in ebbgated. It tries again; pinned files may fall out of the cache meanwhile.",
+    "Please report it with the lines of the log around it.",
+)
 KNOB_JOB_FAILED: Final = LogMessage(
     "7c5440f23f1f4de5acdb5da71a38ab65",
     "Internal error while a knob was written",

@@ -24,6 +24,8 @@ class IntentKind(StrEnum):
     WARM = "warm"
     JOB = "job"
     HOT = "hot"
+    PIN = "pin"
+    UNPIN = "unpin"
 
 
 class OverrideKind(StrEnum):

@@ -13,6 +13,7 @@ from typing import Final
 
 from ebbgate.model.decision import Condition, GateKind
 from ebbgate.model.frame import Rates, Regime
+from ebbgate.model.pin import PinStatus
 from ebbgate.model.power import PowerState
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind, Mode
@@ -254,6 +255,7 @@ class VolumeStatus:
     overrides: tuple[OverrideStatus, ...] = field(default=(), metadata={"json_0_1": "wishes"})
     jobs: tuple[JobStatus, ...] = ()
     layout: LayoutStatus | None = None
+    pins: tuple[PinStatus, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
     totals: VolumeTotals = field(default_factory=VolumeTotals)

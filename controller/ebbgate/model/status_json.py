@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from ebbgate.model.pin import PinStatus
 from ebbgate.model.status import DaemonStatus, VolumeStatus
 from ebbgate.model.warm import JobStatus
 
@@ -23,7 +24,9 @@ _S = TypeVar("_S")
 _PLAIN: Final = frozenset({int, float, bool, str, type(None)})
 
 
-def status_to_json(status: VolumeStatus | DaemonStatus | JobStatus) -> dict[str, object]:
+def status_to_json(
+    status: VolumeStatus | DaemonStatus | JobStatus | PinStatus,
+) -> dict[str, object]:
     """Return the status as a JSON object."""
     found = _encoded(status)
     assert isinstance(found, dict)

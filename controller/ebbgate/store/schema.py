@@ -199,6 +199,7 @@ JOURNAL: Final = Schema(
 # overrides: what a person asked for that lasts; `until_unix_ns`: NULL means until it is released.
 # `invalid`: why the row was set aside; then it has no effect. At most one of a kind is in force for
 # a knob: the partial index makes a second one impossible.
+# pins: files that are kept in the cache; `inode` and `generation` tell a file from a later one.
 OVERRIDES: Final = Schema(
     create=(
         """
@@ -228,5 +229,27 @@ OVERRIDES: Final = Schema(
             invalid TEXT
         )
         """,
-    )
+    ),
+    migrations=(
+        (
+            """
+            CREATE TABLE pins (
+                id INTEGER PRIMARY KEY,
+                volume TEXT NOT NULL,
+                path TEXT NOT NULL,
+                inode INTEGER NOT NULL,
+                generation INTEGER,
+                who TEXT NOT NULL,
+                at_unix_ns INTEGER NOT NULL,
+                ended_unix_ns INTEGER,
+                outcome TEXT,
+                invalid TEXT
+            )
+            """,
+            """
+            CREATE UNIQUE INDEX pins_in_force ON pins (path)
+            WHERE ended_unix_ns IS NULL AND invalid IS NULL
+            """,
+        ),
+    ),
 )

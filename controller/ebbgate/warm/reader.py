@@ -49,6 +49,10 @@ class Reader:
         self.block, self.burst = command["block"], command["burst"]
         self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
 
+    def close(self) -> None:
+        """Close what `start` has opened."""
+        os.close(self._backing)
+
     # ---- of each worker ------------------------------------------------------------------------
     def run_to_end(self) -> None:
         """Read until all is done. Raises EbbgateError."""

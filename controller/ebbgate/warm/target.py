@@ -24,6 +24,7 @@ class Target:
     `handle`: open for direct reads. `pieces`: what lies on the device `devno`, in the order in
     which it is read: of a file, the order of the device. `left_out`: bytes
     that cannot be warmed, by reason. `path`: of a file; empty for a range of a volume.
+    `generation`: see `FileLayout`.
     """
 
     handle: int
@@ -32,6 +33,7 @@ class Target:
     left_out: Mapping[str, int]
     path: str = ""
     size_bytes: int = 0
+    generation: int | None = None
 
     def changed(self) -> str:
         """Return what has happened to the file since it was opened; empty if it is as it was."""
@@ -66,21 +68,31 @@ def open_file(path: str) -> Target:
         handle = _open_direct(f"/proc/self/fd/{found}", path)
     finally:
         os.close(found)
+    try:
+        return _file_target(handle, path, status)
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _file_target(handle: int, path: str, status: os.stat_result) -> Target:
     if os.major(status.st_dev) == 0 or is_realtime(handle):
         raise Unavailable(
             f"the file system of {path} does not tell on which device its data lies",
             "warm a part of the volume: --range VOLUME:FROM-TO",
         )
-    devno = (os.major(status.st_dev), os.minor(status.st_dev))
+    devno = _split(status.st_dev)
     start = _start_of_partition(devno)
     pieces, left_out = [], Counter[str]()
-    for extent in read_layout(handle, path).extents:
+    layout = read_layout(handle, path)
+    for extent in layout.extents:
         if extent.obstacle:
             left_out[extent.obstacle] += extent.length_bytes
         else:
             pieces.append(_piece(extent, start))
     pieces.sort(key=lambda piece: piece.device_bytes)
-    return Target(handle, devno, tuple(pieces), left_out, path, status.st_size)
+    size, generation = status.st_size, layout.generation
+    return Target(handle, devno, tuple(pieces), left_out, path, size, generation)
 
 
 def open_ranges(device: str, devno: tuple[int, int], ranges: Iterable[tuple[int, int]]) -> Target:

@@ -35,6 +35,7 @@ from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.layout.postgres_names import RelationNames
 from ebbgate.layout.survey import SECONDS_MAX, survey
 from ebbgate.units import MIB, NS_PER_S, format_bytes
+from ebbgate.warm import touch
 from ebbgate.warm.mover import Mover
 from ebbgate.warm.plan import (
     READ_BYTES_MAX,
@@ -252,6 +253,9 @@ def main() -> int:
         request = json.loads(commands.readline())
         if "layout" in request:
             _survey(request)
+            return 0
+        if "touch" in request:
+            touch.serve(request, commands)
             return 0
         target = _opened(request)
         send_event(

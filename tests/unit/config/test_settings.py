@@ -21,6 +21,7 @@ tick = "500ms"
 mode = "observe"
 history_size = "1.5GiB"
 history_age = "90d"
+pin_limit = "40%"
 
 [volume."bcache*"]
 mode = "advise"
@@ -42,6 +43,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert config.probe_path == Path("/opt/ebbgate-probe")
     assert (config.tick_ns, config.mode) == (500 * NS_PER_MS, Mode.OBSERVE)
     assert config.history == HistoryLimits(3 * GIB // 2, 90 * DAY_NS)
+    assert config.pin_limit == 0.4
     assert config.history_path == Path("/srv/ebbgate/history.db")
     assert config.overrides_path == Path("/srv/ebbgate/overrides.db")
     assert config.socket_path == Path("/run/ebbgate-test/control.sock")
@@ -97,6 +99,10 @@ def test_the_mode_option_applies_to_every_volume(tmp_path: Path) -> None:
         ('history_age = "5min"', "1: history_age: 5min is out of range", "allowed: 1d to 3660d"),
         ('history_szie = "1GiB"', "1: history_szie: unknown key", "did you mean history_size?"),
         ('state_dir = "relative"', "1: state_dir: 'relative' is not an absolute path", "quotes"),
+        *(
+            (f"pin_limit = {value}", "1: pin_limit: ", '"25%"')
+            for value in ('"0%"', '"76%"', '"100%"', '"25"', "25", '"-5%"', '"x"', "true")
+        ),
         ("volume = 3", "1: volume: is not a table", "[volume.bcache0]"),
         ("[volume]\nbcache0 = 3", "2: volume.bcache0: is not a table", "[volume.bcache0]"),
         ('[volume.a]\nmdoe = "x"', "2: volume.a.mdoe: unknown key", "did you mean mode?"),

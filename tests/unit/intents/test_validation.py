@@ -39,6 +39,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "warm": {"path": "/srv/db", "bandwidth_bytes_per_s": 1 << 20},
     "job": {"job": 3, "action": "pause"},
     "hot": {},
+    "pin": {"path": "/srv/db"},
+    "unpin": {"pin": 3},
 }
 
 
@@ -127,6 +129,11 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
         ("warm", {"ranges": "0", "path": "/a", "uuid": "u", "chunk_bytes": 1 << 20}, "no path"),
         ("warm", {"ranges": "0", "uuid": "\x1b", "chunk_bytes": 1 << 20}, "plain characters"),
         ("warm", {"uuid": "u", "chunk_bytes": 1 << 20}, "it has no range"),
+        ("pin", {"path": "srv"}, "must begin with /"),
+        ("unpin", {}, "needs either a pin or a path"),
+        ("unpin", {"pin": 1, "path": "/a"}, "needs either a pin or a path"),
+        ("unpin", {"pin": 0}, "is not the number of a pin"),
+        ("unpin", {"pin": True}, "is not the number of a pin"),
         ("job", {"job": 0, "action": "pause"}, "is not the number of a job"),
         ("job", {"job": 1, "action": "stop"}, "unknown action 'stop'"),
         ("undo", {"action_id": -1}, "not the number of a knob write"),

@@ -74,7 +74,9 @@ def test_a_file_of_a_newer_version_is_refused_and_left_alone(
     tmp_path: Path, schema: Schema
 ) -> None:
     path = tmp_path / "a.db"
-    open_writer(path, replace(schema, migrations=(("CREATE TABLE later (x)",),))).close()
+    open_writer(
+        path, replace(schema, migrations=(*schema.migrations, ("CREATE TABLE later (x)",)))
+    ).close()
     before = path.read_bytes()
     for opened in (open_writer, open_reader):
         with pytest.raises(NewerSchema, match=f"has schema {schema.version + 1}; this ebbgate"):

@@ -907,7 +907,7 @@ export interface components {
          * @description What a person may request.
          * @enum {string}
          */
-        IntentKind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove" | "warm" | "job" | "hot";
+        IntentKind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove" | "warm" | "job" | "hot" | "pin" | "unpin";
         /** @description Requests, newest first. */
         IntentList: {
             /** @description Newest first. */
@@ -1038,7 +1038,7 @@ export interface components {
         /** @description A request to the daemon, which carries it out within a second or two. */
         NewIntent: {
             /**
-             * @description The arguments, by kind. mode (Set the mode of a volume.): mode: observe, advise or enforce. hold (Freeze all knobs at their present values, or end the hold.): on?: true (default): hold; false: end the hold; for_ns?: how long, in ns; default: until released. restore (Restore all original values; the mode becomes advise.): none. clean (Write all dirty data of a dm-cache or dm-writecache volume back now.): within_ns: give up after this time, in ns. set (Set a knob to a value that no strategy changes.): knob: the kernel's name of a knob; value: with a unit, or in the kernel's unit; for_ns?: how long, in ns; default: until released. drain (Write all dirty data back within a time.): for_ns: the time, in ns. release (Return a knob to ebbgate; without one: all knobs; ends hold and drain.): knob?: the kernel's name of a knob. apply (Apply an advice: set all its knobs, or none, until they are released.): id: number of the advice, such as EBB-206; it must apply now. undo (Undo a knob write: set the value before it, until it is released.): action_id: number of the knob write in the history. policy_save (Save a policy and use it at once; the former text is kept in NAME.yaml~.): name: name of the file, without .yaml; text: the policy; the whole request at most 64 KiB. policy_remove (Remove a policy; its text is kept in NAME.yaml~.): name: name of the file, without .yaml. warm (Read a file, or a range of a volume, so that the kernel caches it: a job.): path?: the file; then without a volume; from_bytes?: where the range begins (default 0); to_bytes?: where the range ends; ranges?: hot ranges instead of a path or a range; chunk_bytes?: the unit of the ranges; uuid?: of the volume with the ranges, if unnamed; bandwidth_bytes_per_s?: the highest rate. job (Pause, resume or cancel a job.): job: number of the job; action: pause, resume or cancel. hot (Tell which parts of a volume were used last; the control socket alone has the answer.): none.
+             * @description The arguments, by kind. mode (Set the mode of a volume.): mode: observe, advise or enforce. hold (Freeze all knobs at their present values, or end the hold.): on?: true (default): hold; false: end the hold; for_ns?: how long, in ns; default: until released. restore (Restore all original values; the mode becomes advise.): none. clean (Write all dirty data of a dm-cache or dm-writecache volume back now.): within_ns: give up after this time, in ns. set (Set a knob to a value that no strategy changes.): knob: the kernel's name of a knob; value: with a unit, or in the kernel's unit; for_ns?: how long, in ns; default: until released. drain (Write all dirty data back within a time.): for_ns: the time, in ns. release (Return a knob to ebbgate; without one: all knobs; ends hold and drain.): knob?: the kernel's name of a knob. apply (Apply an advice: set all its knobs, or none, until they are released.): id: number of the advice, such as EBB-206; it must apply now. undo (Undo a knob write: set the value before it, until it is released.): action_id: number of the knob write in the history. policy_save (Save a policy and use it at once; the former text is kept in NAME.yaml~.): name: name of the file, without .yaml; text: the policy; the whole request at most 64 KiB. policy_remove (Remove a policy; its text is kept in NAME.yaml~.): name: name of the file, without .yaml. warm (Read a file, or a range of a volume, so that the kernel caches it: a job.): path?: the file; then without a volume; from_bytes?: where the range begins (default 0); to_bytes?: where the range ends; ranges?: hot ranges instead of a path or a range; chunk_bytes?: the unit of the ranges; uuid?: of the volume with the ranges, if unnamed; bandwidth_bytes_per_s?: the highest rate. job (Pause, resume or cancel a job.): job: number of the job; action: pause, resume or cancel. hot (Tell which parts of a volume were used last; the control socket alone has the answer.): none. pin (Keep a file in the cache until it is unpinned or gone.): path: the file. unpin (End a pin, given by its number or its path.): pin?: number of the pin; path?: the pinned file.
              * @default {}
              * @example {
              *       "mode": "enforce"
@@ -1089,6 +1089,32 @@ export interface components {
             p99_ns: number | null;
             /** @description hit, miss, bypass, writeback or writethrough. */
             path: string;
+        };
+        /** @description A pinned file: it is kept in the cache. */
+        Pin: {
+            /** @description That as a share of the cache; null if unknown. Unit: 1. */
+            cache_ratio: number | null;
+            /** @description Share of the last touches that were read from the cache; null before the first. Unit: 1. */
+            hit_ratio: number | null;
+            /** @description Its number, for `unpin` requests. */
+            id: number;
+            /**
+             * @description The file.
+             * @example /srv/db
+             */
+            path: string;
+            /** @description When it was pinned. Unit: ns since 1970. */
+            since_unix_ns: number;
+            /** @description What of it can be cached; null before it was opened. Unit: B. */
+            size_bytes: number | null;
+            /** @description warming, hot, cold, absent or too_large. */
+            state: string;
+            /** @description When it was touched last; null before that. Unit: ns since 1970. */
+            touched_unix_ns: number | null;
+            /** @description Who pinned it. */
+            who: string;
+            /** @description Why it is in this state; empty while it is hot. */
+            why: string;
         };
         /** @description A place in a text. */
         Place: {
@@ -1356,6 +1382,8 @@ export interface components {
             overrides: components["schemas"]["ActiveOverride"][];
             /** @description Latency by the path that requests took. */
             paths: components["schemas"]["PathFigures"][];
+            /** @description Pinned files. */
+            pins: components["schemas"]["Pin"][];
             /**
              * @description The policy in force.
              * @example adaptive

@@ -145,6 +145,25 @@ class Layout(Model):
     error: str = doc("Why they could not be read, or about the first file left out; empty if none.")
 
 
+class Pin(Model):
+    """A pinned file: it is kept in the cache."""
+
+    id: int = doc("Its number, for `unpin` requests.")
+    path: str = doc("The file.", example="/srv/db")
+    state: str = doc("warming, hot, cold, absent or too_large.")
+    who: str = doc("Who pinned it.")
+    why: str = doc("Why it is in this state; empty while it is hot.")
+    size_bytes: int | None = doc("What of it can be cached; null before it was opened.", "B")
+    cache_ratio: float | None = doc("That as a share of the cache; null if unknown.", "1")
+    hit_ratio: float | None = doc(
+        "Share of the last touches that were read from the cache; null before the first.", "1"
+    )
+    since_unix_ns: int = doc("When it was pinned.", "ns since 1970")
+    touched_unix_ns: int | None = doc(
+        "When it was touched last; null before that.", "ns since 1970"
+    )
+
+
 class Volume(Model):
     """A volume as the daemon last saw it. Unknown values are null, never zero."""
 
@@ -222,6 +241,7 @@ class Volume(Model):
     layout: Layout | None = doc(
         "Where files lie that the policy names for `promote_hot`; null if it names none."
     )
+    pins: list[Pin] = doc("Pinned files.")
     missing: dict[str, str] = doc("Signals that are unknown, each with the reason.")
     lost: dict[str, int] = doc("Records that the probe dropped, by kind.", "records")
 

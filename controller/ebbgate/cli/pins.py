@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`pin`, `unpin`, `pins`: files that stay in the cache. I/O: the control socket; the history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ebbgate.cli import format
+from ebbgate.cli.context import Context, Document, emit, with_context
+from ebbgate.cli.daemon_status import look
+from ebbgate.cli.intents import ask, draw_outcome
+from ebbgate.model.override import IntentKind
+from ebbgate.model.status_json import status_to_json
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+
+@click.command()
+@click.argument("path")
+@with_context
+def pin(context: Context, path: str) -> None:
+    """Keep the file PATH in the cache of its volume until it is unpinned or gone.
+
+    A job reads it into the cache first. From then on ebbgate reads a little of it now and then,
+    which the kernel takes for use: of bcache each half of a bucket, before much of the cache was
+    replaced; of dm-cache each block, once a minute. If parts fall out all the same, they are warmed
+    again, at most every 10 minutes. Pinned files take at most a quarter of the cache (`pin_limit`
+    in the settings) and 500 short reads a second of the cache device. A pin lasts across restarts.
+    It ends when the file is deleted or replaced by another one; a file system that is not mounted
+    only makes it wait.
+    """
+    args = {"path": _absolute(path)}
+    emit(context, ask(context, IntentKind.PIN, None, args), draw_outcome)
+
+
+@click.command()
+@click.argument("pin", metavar="PATH|NUMBER")
+@with_context
+def unpin(context: Context, pin: str) -> None:
+    """End a pin, given by its path or by its number in `ebbgate pins`.
+
+    What is in the cache stays there until the kernel needs the room.
+    """
+    args: dict[str, Any] = {"pin": int(pin)} if pin.isdecimal() else {"path": _absolute(pin)}
+    emit(context, ask(context, IntentKind.UNPIN, None, args), draw_outcome)
+
+
+@click.command()
+@with_context
+def pins(context: Context) -> None:
+    """List the pinned files of all volumes that ebbgated follows."""
+    statuses = look(context).statuses.volumes.values()
+    found = [(live.status.title, pin) for live in statuses for pin in live.status.pins]
+    found.sort(key=lambda each: each[1].id)
+    document = {"pins": [{"volume": volume, **status_to_json(pin)} for volume, pin in found]}
+
+    def draw(page: Page, _drawn: Document) -> None:
+        if not found:
+            page.line("no file is pinned")
+        for volume, pin in found:
+            page.line(f"{volume}: {format.pin(pin)}")
+
+    emit(context, document, draw)
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute())

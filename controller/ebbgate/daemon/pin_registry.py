@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Owns the pinned files: those in force, and their rows in `overrides.db`.
+
+I/O: the database, through its writer. The event loop calls it; it never blocks. A pin is on the
+disk before it is in force. It ends at once and is ended on the disk later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from ebbgate.daemon.override_registry import Writer
+from ebbgate.errors import EbbgateError
+from ebbgate.log_messages.volumes import PIN_ENDED, PIN_INVALID
+from ebbgate.model.pin import Pin
+from ebbgate.units import NS_PER_S
+
+_LOG = logging.getLogger(__name__)
+_RETRY_NS: Final = 10 * NS_PER_S
+"""How often reading and writing the database is repeated after a failure."""
+
+
+@dataclass(slots=True)
+class PinRegistry:
+    """The pins in force, by number."""
+
+    writer: Writer
+    wall_ns: Callable[[], int] = time.time_ns
+    now_ns: Callable[[], int] = time.monotonic_ns
+    pins: dict[int, Pin] = field(default_factory=dict)
+    _unsaved: dict[int, str] = field(default_factory=dict)
+    _loaded: bool = False
+    _tried_ns: int | None = None
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def of(self, volume: str) -> list[Pin]:
+        """Return the pins of a volume, oldest first."""
+        return [pin for pin in self.pins.values() if pin.volume == volume]
+
+    async def load(self) -> None:
+        """Put in force what the database has, once. Raises EbbgateError."""
+        async with self._changing:
+            if self._loaded:
+                return
+            found, wrong = await asyncio.wrap_future(
+                self.writer.submit(lambda database: database.load_pins())
+            )
+            self._loaded = True
+        for text in wrong:
+            _LOG.error(PIN_INVALID, text)
+        self.pins = {pin.id: pin for pin in found} | self.pins
+
+    async def add(self, pin: Pin) -> Pin:
+        """Store a pin and put it in force. Raises EbbgateError: then it is neither."""
+        adding = self.writer.submit(lambda database: database.add_pin(pin))
+        try:
+            kept = await asyncio.wrap_future(adding)
+        except asyncio.CancelledError:
+            adding.add_done_callback(
+                lambda done: (
+                    None
+                    if done.cancelled() or done.exception()
+                    else self._unsaved.update({done.result().id: "it timed out"})
+                )
+            )
+            raise
+        self.pins[kept.id] = kept
+        return kept
+
+    def end(self, pin: Pin, why: str) -> None:
+        """End a pin; its data stays in the cache until the kernel needs the room."""
+        if self.pins.pop(pin.id, None) is not None:
+            self._unsaved[pin.id] = why
+            _LOG.info(PIN_ENDED, pin.volume, pin.id, pin.path, why)
+
+    async def saved(self) -> None:
+        """Wait until what has ended is ended on the disk. Raises EbbgateError."""
+        batch, wall = dict(self._unsaved), self.wall_ns()
+        if not batch:
+            return
+        await asyncio.wrap_future(
+            self.writer.submit(lambda database: database.end_pins(batch, wall))
+        )
+        for number in batch:
+            self._unsaved.pop(number, None)
+
+    async def keep_up(self) -> None:
+        """Load, and write what has ended; what fails is repeated after some time."""
+        if self._loaded and not self._unsaved:
+            return
+        now = self.now_ns()
+        if self._tried_ns is not None and now - self._tried_ns < _RETRY_NS:
+            return
+        self._tried_ns = now
+        # The writer logs that the disk failed.
+        with suppress(EbbgateError):
+            await self.load()
+            await self.saved()
+            self._tried_ns = None

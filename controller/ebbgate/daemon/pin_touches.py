@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Touches the pinned files of one volume, and has warmed what falls out of the cache.
+
+I/O: through the worker's process; sysfs, on a thread. On the event loop; what takes long is
+awaited.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.cache_facts import CacheFacts
+from ebbgate.daemon.pin_registry import PinRegistry
+from ebbgate.daemon.warm_process import WarmProcess
+from ebbgate.errors import EbbgateError
+from ebbgate.log_messages.volumes import PIN_COLD
+from ebbgate.model.pin import Pin, PinState, PinStatus
+from ebbgate.model.warm import JobState, JobStatus
+from ebbgate.units import format_ratio
+from ebbgate.warm.pinning import (
+    READS_PER_S_MAX,
+    WARM_AGAIN_NS,
+    is_cold,
+    is_due,
+    limit_text,
+    step_bytes,
+    touches,
+)
+
+_LOG = logging.getLogger(__name__)
+_PHASES: Final = 8
+"""Rounds after which the same places are touched again."""
+
+
+class Machine(Protocol):
+    """What touching needs of the daemon."""
+
+    async def facts(self, loop: VolumeLoop) -> CacheFacts:
+        """Return what the worker must know about the cache."""
+
+    async def written_bytes(self, loop: VolumeLoop) -> int | None:
+        """Return what was written to the devices of the cache since boot."""
+
+    async def volume_of(self, devno: tuple[int, int]) -> str | None:
+        """Return the one volume on which a device lies."""
+
+    async def warm(self, pin: Pin) -> int:
+        """Begin a warm-up; return its number. Raises EbbgateError."""
+
+    def job(self, number: int) -> JobStatus | None:
+        """Return a warm-up; None if it is forgotten."""
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What is known of a pinned file. `job`: the warm-up under way, or 0."""
+
+    state: PinState = PinState.ABSENT
+    why: str = "not looked at yet"
+    size_bytes: int | None = None
+    reads: int = 0
+    hit_ratio: float | None = None
+    touched_unix_ns: int | None = None
+    job: int = 0
+    warmed_ns: int | None = None
+
+
+@dataclass(slots=True)
+class PinTouches:
+    """The touches of one volume. `share`: of the cache, for all its pinned files."""
+
+    loop: VolumeLoop
+    registry: PinRegistry
+    machine: Machine
+    share: float
+    start: Callable[[], Awaitable[WarmProcess]]
+    _process: WarmProcess | None = None
+    _touched: dict[int, _Touched] = field(default_factory=dict)
+    _round: int = 0
+    _began_ns: int | None = None
+    _written_bytes: int | None = None
+
+    def statuses(self) -> tuple[PinStatus, ...]:
+        """Return what people see."""
+        frame = self.loop.state.current_frame
+        cache = frame.cache_bytes if frame else None
+        return tuple(_status(pin, self._of(pin), cache) for pin in self._pins())
+
+    def used(self) -> tuple[int, int]:
+        """Return the bytes and touches of all pinned files, as last seen."""
+        found = [self._of(pin) for pin in self._pins()]
+        return sum(each.size_bytes or 0 for each in found), sum(each.reads for each in found)
+
+    def expect(self, pin: Pin, size_bytes: int, reads: int) -> None:
+        """Take what is known of a new pin."""
+        each = self._of(pin)
+        each.size_bytes, each.reads = size_bytes, reads
+
+    async def warm(self, pin: Pin, why: str) -> str:
+        """Begin a warm-up of a pinned file, unless one has just been; return what is done."""
+        each, now = self._of(pin), self.registry.now_ns()
+        if each.warmed_ns is not None and now - each.warmed_ns < WARM_AGAIN_NS:
+            return "it was warmed just now"
+        each.warmed_ns = now
+        try:
+            each.job = await self.machine.warm(pin)
+        except EbbgateError as error:
+            each.state, each.why = PinState.COLD, f"{why}; it cannot be warmed: {error.message}"
+            return f"it cannot be warmed yet: {error.message}"
+        each.state, each.why = PinState.WARMING, f"{why}; job {each.job}"
+        return f"job {each.job} warms it"
+
+    async def look(self) -> None:
+        """Follow the warm-ups; touch the files if that is due."""
+        for pin in self._pins():
+            self._follow(self._of(pin))
+        written = await self.machine.written_bytes(self.loop)
+        if self._is_due(written):
+            self._began_ns, self._written_bytes = self.registry.now_ns(), written
+            self._round += 1
+            await self._touch_all()
+
+    async def end(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            await process.end()
+
+    # ---- one round -----------------------------------------------------------------------------
+    def _is_due(self, written: int | None) -> bool:
+        if self._began_ns is None:
+            return True
+        frame = self.loop.state.current_frame
+        cache = (frame.cache_bytes if frame else None) or 0
+        known = written is not None and self._written_bytes is not None
+        # If it is unknown, the time alone decides.
+        since = max(0, (written or 0) - (self._written_bytes or 0)) if known else 0
+        return is_due(self.loop.volume.kind, self.registry.now_ns() - self._began_ns, since, cache)
+
+    async def _touch_all(self) -> None:
+        facts = await self.machine.facts(self.loop)
+        used = (0, 0)
+        for pin in self._pins():
+            each = self._of(pin)
+            if each.job:
+                used = used[0] + (each.size_bytes or 0), used[1] + each.reads
+                continue
+            try:
+                used = await self._touch(pin, facts, used)
+            except EbbgateError as error:
+                await self.end()
+                each.state, each.why = PinState.ABSENT, error.message
+        self._touched = {pin.id: self._of(pin) for pin in self._pins()}
+
+    async def _touch(self, pin: Pin, facts: CacheFacts, used: tuple[int, int]) -> tuple[int, int]:
+        """Touch one file; return the bytes and touches so far. Raises EbbgateError."""
+        if self._process is None:
+            self._process = await self.start()
+        process, each = self._process, self._of(pin)
+        process.send({"touch": pin.path})
+        event = await process.event()
+        if why := await self._obstacle(pin, event):
+            if event["event"] == "opened":
+                process.send({"command": "skip"})
+            each.state, each.why = PinState.ABSENT, why
+            return used
+        step = step_bytes(facts.bucket_bytes, facts.block_bytes)
+        each.size_bytes = event["bytes"]
+        each.reads = touches(event["bytes"], event["pieces"], step)
+        kind, mine = self.loop.volume.kind, (event["bytes"], each.reads)
+        if why := limit_text(kind, *mine, used, facts.cache_bytes, self.share):
+            process.send({"command": "skip"})
+            each.state, each.why = PinState.TOO_LARGE, why
+            return used
+        process.send(self._command(facts, step))
+        await self._take(pin, await process.event())
+        return used[0] + mine[0], used[1] + mine[1]
+
+    def _command(self, facts: CacheFacts, step: int) -> Mapping[str, object]:
+        return {
+            **facts.command("touch", self.loop.volume),
+            "step": step,
+            "phase": self._round % _PHASES * step // _PHASES,
+            "rate": READS_PER_S_MAX,
+        }
+
+    async def _obstacle(self, pin: Pin, event: Mapping[str, Any]) -> str:
+        """Return why a file cannot be touched, and end the pin of one that is gone."""
+        if event["event"] == "failed":
+            return str(event["text"])
+        major, minor = event["devno"]
+        if await self.machine.volume_of((major, minor)) != pin.volume:
+            return f"it is not on {pin.volume} now: its file system may not be mounted"
+        if event["event"] == "missing":
+            self.registry.end(pin, "the file was deleted")
+            return "deleted"
+        known = None not in (pin.generation, event["generation"])
+        if event["inode"] != pin.inode or (known and event["generation"] != pin.generation):
+            self.registry.end(pin, "the file was replaced")
+            return "replaced"
+        return ""
+
+    async def _take(self, pin: Pin, event: Mapping[str, Any]) -> None:
+        """Take the result of a touch."""
+        each = self._of(pin)
+        if event["event"] != "touched":
+            each.state, each.why = PinState.ABSENT, str(event["text"])
+            return
+        reads, hits = event["reads"], event["hits"]
+        each.touched_unix_ns = self.registry.wall_ns()
+        each.hit_ratio = hits / reads if reads else None
+        if not is_cold(hits, reads):
+            each.state, each.why = PinState.HOT, ""
+            return
+        why = f"{format_ratio(1 - hits / reads)} of {reads} touches were misses"
+        if each.state is PinState.HOT:
+            _LOG.info(PIN_COLD, pin.volume, pin.id, pin.path, why)
+        each.state, each.why = PinState.COLD, why
+        await self.warm(pin, why)
+
+    # ---- details -------------------------------------------------------------------------------
+    def _follow(self, each: _Touched) -> None:
+        """Look whether a warm-up has ended."""
+        if not each.job:
+            return
+        job = self.machine.job(each.job)
+        if job is not None and not job.state.over:
+            return
+        each.job, each.warmed_ns = 0, self.registry.now_ns()
+        if job is not None and job.state is JobState.DONE:
+            each.state, each.why, each.hit_ratio = PinState.HOT, "", job.hit_ratio
+            # What was warmed must be touched before others can displace it.
+            self._began_ns = None
+        else:
+            each.state = PinState.COLD
+            each.why = f"job {job.id} {job.state}: {job.why}" if job else "its job is forgotten"
+
+    def _pins(self) -> list[Pin]:
+        return self.registry.of(self.loop.volume.name)
+
+    def _of(self, pin: Pin) -> _Touched:
+        return self._touched.setdefault(pin.id, _Touched())
+
+
+def _status(pin: Pin, each: _Touched, cache_bytes: int | None) -> PinStatus:
+    known = cache_bytes and each.size_bytes is not None
+    return PinStatus(
+        id=pin.id,
+        path=pin.path,
+        state=each.state,
+        who=pin.who,
+        why=each.why,
+        size_bytes=each.size_bytes,
+        cache_ratio=(each.size_bytes or 0) / cache_bytes if known and cache_bytes else None,
+        hit_ratio=each.hit_ratio,
+        since_unix_ns=pin.at_unix_ns,
+        touched_unix_ns=each.touched_unix_ns,
+    )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How much may be pinned, and how often it is touched so that the kernel keeps it. Pure.
+
+bcache evicts the bucket that was read least recently, and one read renews a whole bucket
+(drivers/md/bcache/alloc.c, invalidate_buckets_lru). So each half of a bucket's size is touched
+before much of the cache can have been replaced. dm-cache (smq) lifts a block that was hit by one
+level a minute at most and demotes those of the lower half, so each block is touched once a minute.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ebbgate.model.volume import Kind
+from ebbgate.units import MINUTE_NS, NS_PER_S, format_bytes, format_ratio
+
+READS_PER_S_MAX: Final = 500
+"""Touches of a volume: some 2% of what a SATA SSD can do."""
+READS_MAX: Final = {Kind.BCACHE: READS_PER_S_MAX * 300, Kind.DM_CACHE: READS_PER_S_MAX * 50}
+"""Touches of all pinned files of a volume, once each."""
+_WRITTEN_SHARE: Final = 1 / 16
+"""bcache is touched again after so much of the cache was written, read data included."""
+_ROUND_NS_MAX: Final = {Kind.BCACHE: 5 * MINUTE_NS, Kind.DM_CACHE: 55 * NS_PER_S}
+_COLD_RATIO: Final = 0.99
+"""With fewer hits a file is warmed again."""
+WARM_AGAIN_NS: Final = 10 * MINUTE_NS
+"""Not more often than that, whatever falls out of the cache."""
+
+
+def step_bytes(bucket_bytes: int, block_bytes: int) -> int:
+    """Return how far touches are apart. `block_bytes`: of dm-cache, else 0."""
+    return block_bytes or bucket_bytes // 2
+
+
+def touches(size_bytes: int, pieces: int, step: int) -> int:
+    """Return how many touches a file of so many pieces takes at most."""
+    return -(-size_bytes // step) + pieces
+
+
+def is_due(kind: Kind, since_ns: int, written_bytes: int, cache_bytes: int) -> bool:
+    """Return whether files are to be touched again.
+
+    `written_bytes`: to the devices of the cache, since the last time.
+    """
+    if since_ns >= _ROUND_NS_MAX[kind]:
+        return True
+    return kind is Kind.BCACHE and written_bytes > cache_bytes * _WRITTEN_SHARE
+
+
+def is_cold(hits: int, reads: int) -> bool:
+    """Return whether so few touches were hits that a file has to be warmed again."""
+    return hits < reads * _COLD_RATIO
+
+
+def limit_text(
+    kind: Kind, size_bytes: int, reads: int, others: tuple[int, int], cache_bytes: int, share: float
+) -> str:
+    """Return why a file cannot be pinned, with the figures; empty if it can.
+
+    `others`: bytes and touches of what is pinned already. `share`: of the cache, for all.
+    """
+    limit = int(cache_bytes * share)
+    if size_bytes + others[0] > limit:
+        return (
+            f"its {format_bytes(size_bytes)} and {format_bytes(others[0])} of other pinned files"
+            f" are more than {format_bytes(limit)}, {format_ratio(share)} of the cache (pin_limit"
+            " in the settings)"
+        )
+    if reads + others[1] > READS_MAX[kind]:
+        return (
+            f"it takes {reads} touches, and other pinned files {others[1]}: more than"
+            f" {READS_MAX[kind]}, at {READS_PER_S_MAX} a second"
+        )
+    return ""

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Touches pinned files in the worker process, as ebbgated tells it to.
+
+No file stays open between two requests, so that file systems can be unmounted.
+I/O: files, sysfs; JSON lines on stdin and stdout.
+
+    in   {"touch": PATH}
+    out  {"event": "opened", "devno", "inode", "generation", "bytes", "pieces"},
+         {"event": "missing", "devno"}: of the folder in which it should be, or {"event": "failed"}
+    in   after `opened`: {"command": "skip"}, or
+         {"command": "touch", "kind", "unit", "block", "backing", "burst", "step", "phase", "rate"}
+    out  after `touch`: {"event": "touched", "reads", "hits"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final
+
+from ebbgate.errors import EbbgateError
+from ebbgate.warm.plan import Read, aligned, blocks, spread
+from ebbgate.warm.reader import Reader, send_event
+from ebbgate.warm.target import open_file
+
+_BATCH: Final = 50
+"""Touches after which the rate is kept."""
+_MISSES_MAX: Final = 16
+_MISS_RATIO_MAX: Final = 0.005
+"""Each miss costs the backing device two reads: with more misses the file is warmed anyway."""
+
+
+@dataclass(slots=True)
+class Toucher(Reader):
+    """Reads a little of each bucket or cache block, and counts hits."""
+
+    def touch_all(self, reads: Iterator[Read], rate: int) -> tuple[int, int]:
+        """Return how many places were read, and how many of them were hits."""
+        count = hits = 0
+        began_s = time.monotonic()
+        for read in reads:
+            count += 1
+            hits += self.is_hit(read)
+            if count - hits > _MISSES_MAX + count * _MISS_RATIO_MAX:
+                break
+            if count % _BATCH == 0:
+                self.pause(began_s + count / rate - time.monotonic())
+        return count, hits
+
+    def places(self, step_bytes: int, phase_bytes: int) -> Iterator[Read]:
+        """Yield where to read: each block of dm-cache, or a place every `step_bytes`."""
+        pieces, _ = aligned(self.target.pieces, self.unit)
+        if self.kind == "dm-cache":
+            return blocks(pieces, self.block)
+        first, step = (each // self.unit * self.unit for each in (phase_bytes, step_bytes))
+        return spread(pieces, step, first)
+
+    def on_command(self, command: dict[str, Any]) -> None:
+        """Nothing is sent while a file is touched."""
+        raise EbbgateError(f"unexpected: {command['command']}")
+
+
+def serve(request: dict[str, Any], commands: FileIO) -> None:
+    """Touch one file after the other until the daemon ends. Raises OSError."""
+    line = json.dumps(request).encode()
+    while line:
+        try:
+            _serve_one(json.loads(line)["touch"], commands)
+        except (EbbgateError, OSError) as error:
+            if isinstance(error, BrokenPipeError | ConnectionResetError):
+                raise
+            text = error.message if isinstance(error, EbbgateError) else error.strerror
+            send_event("failed", text=text or "it could not be read")
+        line = commands.readline()
+
+
+def _serve_one(path: str, commands: FileIO) -> None:
+    if not Path(path).exists():
+        send_event("missing", devno=_devno_above(os.path.realpath(path)))
+        return
+    target = open_file(path)
+    try:
+        send_event(
+            "opened",
+            devno=target.devno,
+            inode=os.fstat(target.handle).st_ino,
+            generation=target.generation,
+            bytes=sum(piece.length_bytes for piece in target.pieces),
+            pieces=len(target.pieces),
+        )
+        command = json.loads(commands.readline() or b'{"command": "skip"}')
+        if command["command"] == "touch":
+            toucher = Toucher(target)
+            toucher.start(command)
+            try:
+                reads = toucher.places(command["step"], command["phase"])
+                count, hits = toucher.touch_all(reads, command["rate"])
+            finally:
+                toucher.close()
+            send_event("touched", reads=count, hits=hits)
+    finally:
+        os.close(target.handle)
+
+
+def _devno_above(path: str) -> tuple[int, int]:
+    """Return the device of the nearest folder that is there: that of a file system, or another."""
+    folder = Path(path).parent
+    while not folder.is_dir():
+        folder = folder.parent
+    found = folder.stat().st_dev
+    return os.major(found), os.minor(found)

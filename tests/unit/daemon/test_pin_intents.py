@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files are pinned, touched, warmed again, and unpinned when they are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from ebbgate.daemon import pin_intents, warm_intents
+from ebbgate.daemon.warm_process import WarmProcess
+from ebbgate.errors import Unavailable
+from ebbgate.model.override import IntentKind
+from ebbgate.model.pin import PinState, PinStatus
+from ebbgate.units import GIB, MIB
+from ebbgate.warm.pinning import WARM_AGAIN_NS
+from tests.intent_fixture import MINUTE_NS, Answered, IntentHarness
+from tests.waiting import until
+
+PATH = "/srv/a"
+OPENED: dict[str, Any] = {
+    "event": "opened",
+    "devno": [252, 0],
+    "inode": 5,
+    "generation": 7,
+    "bytes": 8 * MIB,
+    "pieces": 1,
+    "left_out": {},
+}
+DONE: dict[str, Any] = {
+    "event": "done",
+    "phase": "check",
+    "read": 8 * MIB,
+    "total": 8 * MIB,
+    "checked": 100,
+    "hits": 100,
+}
+
+
+class FakeProcess(WarmProcess):
+    """A worker of which a test says what it finds. `touched`: hits of 100 touches."""
+
+    made: list[FakeProcess]
+    found: Mapping[str, Mapping[str, Any]]
+    touched: int
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.ended = False
+        self.events: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+
+    @classmethod
+    async def start(cls) -> FakeProcess:
+        cls.made.append(cls())
+        return cls.made[-1]
+
+    def send(self, message: Mapping[str, object]) -> None:
+        self.sent.append(dict(message))
+        path = message.get("touch") or message.get("path")
+        if path:
+            self.events.put_nowait(self.found.get(str(path), OPENED))
+        elif message.get("command") == "touch":
+            self.events.put_nowait({"event": "touched", "reads": 100, "hits": self.touched})
+
+    async def event(self) -> dict[str, Any]:
+        found = await self.events.get()
+        if not found:
+            raise Unavailable("the reading process has ended")
+        return dict(found)
+
+    async def end(self) -> None:
+        self.ended = True
+
+
+class People:
+    """Requests, and what people see of the pins."""
+
+    def __init__(self, intents: IntentHarness) -> None:
+        self.intents = intents
+
+    def pin(self, path: str = PATH) -> Answered:
+        return self.intents.ask(IntentKind.PIN, None, path=path)
+
+    def unpin(self, **args: Any) -> Answered:
+        return self.intents.ask(IntentKind.UNPIN, None, **args)
+
+    @property
+    def pins(self) -> tuple[PinStatus, ...]:
+        return self.intents.volume.loop.pins
+
+    def state(self) -> PinState:
+        (found,) = self.pins
+        return found.state
+
+    @property
+    def touches(self) -> list[dict[str, Any]]:
+        sent = [each for process in FakeProcess.made for each in process.sent]
+        return [each for each in sent if each.get("command") == "touch"]
+
+    def passes(self, duration_ns: int = 0) -> None:
+        """Let time pass, and the daemon look after its pins."""
+        self.intents.clocks.passes(duration_ns)
+        pins = self.intents.dispatcher.pins
+
+        async def work() -> None:
+            for _ in range(3):
+                pins.poll()
+                await pins.settled()
+            pins.poll()
+
+        self.intents.run(work())
+
+    def job_ends(self, **event: Any) -> None:
+        """The warm-up that is under way is over."""
+        process = next(each for each in reversed(FakeProcess.made) if "path" in each.sent[0])
+
+        async def work() -> None:
+            process.events.put_nowait({**DONE, **event})
+            await asyncio.sleep(0.02)
+
+        self.intents.run(work())
+        until(lambda: process.ended, "the warm-up to end")
+
+    def restart(self) -> None:
+        self.intents.run(self.intents.dispatcher.pins.stop())
+        self.intents.run(self.intents.dispatcher.warm.stop())
+        self.intents.start()
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        self.intents.flush()
+        with closing(sqlite3.connect(self.intents.path)) as connection:
+            query = "SELECT path, inode, generation, outcome FROM pins ORDER BY id"
+            return connection.execute(query).fetchall()
+
+
+@pytest.fixture
+def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
+    FakeProcess.made, FakeProcess.found, FakeProcess.touched = [], {}, 100
+    monkeypatch.setattr(warm_intents, "WarmProcess", FakeProcess)
+    monkeypatch.setattr(pin_intents, "WarmProcess", FakeProcess)
+    on = {(252, 0): ("bcache0",), (8, 1): ()}
+    for module in (warm_intents, pin_intents):
+        monkeypatch.setattr(
+            module, "cached_volumes_below", lambda _sysfs, devno, _known: on[tuple(devno)]
+        )
+    intents.tick()
+    yield People(intents)
+    intents.run(intents.dispatcher.pins.stop())
+    intents.run(intents.dispatcher.warm.stop())
+
+
+def test_a_file_is_pinned_warmed_and_touched(people: People) -> None:
+    found = people.pin()
+    assert (found.ok, found.outcome) == (
+        True,
+        "bcache0: /srv/a is pin 1, 8 MiB; job 2 warms it",
+    )
+    assert (people.state(), people.pins[0].who) == (PinState.WARMING, "jo")
+    people.passes()
+    assert people.touches == [], "it is touched while it is warmed"
+    people.job_ends()
+    people.passes()
+    (status,) = people.pins
+    assert (status.state, status.why, status.hit_ratio) == (PinState.HOT, "", 1.0)
+    assert status.size_bytes == 8 * MIB
+    assert status.touched_unix_ns == people.intents.clocks.wall_ns
+    (command,) = people.touches
+    assert (command["kind"], command["step"], command["rate"]) == ("bcache", 256 << 10, 500)
+    people.passes(MINUTE_NS)
+    assert len(people.touches) == 1
+    people.passes(5 * MINUTE_NS)
+    assert len(people.touches) == 2
+    assert people.touches[0]["phase"] != people.touches[1]["phase"]
+
+
+def test_touches_follow_what_is_written_to_the_cache(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = iter([0, 0, 0, 0, *[GIB] * 9])
+    monkeypatch.setattr(pin_intents, "cache_written_bytes", lambda *_: next(written))
+    people.pin()
+    people.job_ends()
+    people.passes()
+    assert len(people.touches) == 1
+    people.passes()
+    assert len(people.touches) == 2
+
+
+def test_what_falls_out_is_warmed_again_but_not_all_the_time(people: People) -> None:
+    people.pin()
+    people.job_ends()
+    FakeProcess.touched = 90
+    people.passes()
+    (status,) = people.pins
+    assert (status.state, status.hit_ratio) == (PinState.COLD, 0.9), status.why
+    people.passes(WARM_AGAIN_NS)
+    (status,) = people.pins
+    assert status.state is PinState.WARMING
+    assert status.why == "10.0% of 100 touches were misses; job 3"
+    assert [job.target for job in people.intents.volume.loop.jobs] == [PATH, PATH]
+
+
+def test_a_cancelled_warm_up_leaves_the_pin(people: People) -> None:
+    people.pin()
+    FakeProcess.touched = 0
+    people.intents.ask(IntentKind.JOB, None, job=2, action="cancel")
+    people.passes()
+    assert (people.state(), people.pins[0].why) == (
+        PinState.COLD,
+        "100% of 100 touches were misses",
+    )
+    people.passes(WARM_AGAIN_NS)
+    assert people.state() is PinState.WARMING
+
+
+@pytest.mark.parametrize("by", [{"pin": 1}, {"path": PATH}])
+def test_a_pin_ends_by_number_or_path(people: People, by: dict[str, Any]) -> None:
+    people.pin()
+    assert people.unpin(**by).outcome == "bcache0: /srv/a is not pinned any more"
+    assert people.pins == ()
+    assert people.rows() == [(PATH, 5, 7, "jo unpinned it")]
+    assert "is not pinned" in people.unpin(**by).outcome
+
+
+def test_pins_survive_a_restart(people: People) -> None:
+    people.pin()
+    people.pin("/srv/b")
+    people.unpin(path="/srv/b")
+    people.restart()
+    people.passes()
+    assert [pin.path for pin in people.pins] == [PATH]
+    assert people.state() is PinState.HOT
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        ({"event": "missing", "devno": [252, 0]}, "the file was deleted"),
+        ({**OPENED, "inode": 6}, "the file was replaced"),
+        ({**OPENED, "generation": 8}, "the file was replaced"),
+    ],
+)
+def test_the_pin_of_a_file_that_is_gone_ends_once(
+    people: People, event: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    people.pin()
+    people.job_ends()
+    FakeProcess.found = {PATH: event}
+    caplog.set_level("INFO")
+    people.passes(6 * MINUTE_NS)
+    assert people.pins == ()
+    assert people.rows() == [(PATH, 5, 7, why)]
+    said = [record.getMessage() for record in caplog.records if "is over" in record.getMessage()]
+    assert said.count(f"bcache0: pin 1 of /srv/a is over: {why}") == 1
+    assert people.touches == []
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        ({"event": "missing", "devno": [8, 1]}, "its file system may not be mounted"),
+        ({**OPENED, "devno": [8, 1]}, "its file system may not be mounted"),
+        ({"event": "failed", "text": "/srv/a cannot be opened"}, "cannot be opened"),
+        ({}, "the reading process has ended"),
+    ],
+)
+def test_a_file_that_is_not_there_now_is_waited_for(
+    people: People, event: dict[str, Any], why: str
+) -> None:
+    people.pin()
+    people.job_ends()
+    FakeProcess.found = {PATH: event}
+    people.passes()
+    assert people.state() is PinState.ABSENT
+    assert why in people.pins[0].why
+    FakeProcess.found = {}
+    people.passes(6 * MINUTE_NS)
+    assert people.state() is PinState.HOT
+
+
+def test_a_file_system_without_generations_has_the_inode_alone(people: People) -> None:
+    FakeProcess.found = {PATH: {**OPENED, "generation": None}}
+    people.pin()
+    people.job_ends()
+    FakeProcess.found = {PATH: {**OPENED, "generation": 9}}
+    people.passes()
+    assert people.state() is PinState.HOT
+
+
+def test_no_more_than_a_quarter_of_the_cache_is_pinned(people: People) -> None:
+    FakeProcess.found = {
+        PATH: {**OPENED, "bytes": 200 * MIB},
+        "/srv/b": {**OPENED, "bytes": 8 << 30},
+    }
+    cache = people.intents.volume.loop.state.current_frame
+    assert cache is not None
+    refused = people.pin("/srv/b")
+    assert (refused.ok, "do not fit" in refused.outcome) == (False, True)
+    people.pin()
+    FakeProcess.found = {"/srv/b": {**OPENED, "bytes": (cache.cache_bytes or 0) // 4 - 100 * MIB}}
+    refused = people.pin("/srv/b")
+    assert "200 MiB of other pinned files are more than" in refused.outcome
+    assert "unpin another file: ebbgate pins" in refused.outcome
+    assert people.rows() == [(PATH, 5, 7, None)]
+
+
+def test_a_file_that_grows_beyond_the_limit_is_not_touched_any_more(people: People) -> None:
+    people.pin()
+    people.job_ends()
+    FakeProcess.found = {PATH: {**OPENED, "bytes": 8 << 30}}
+    people.passes()
+    assert people.state() is PinState.TOO_LARGE
+    assert people.touches == []
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        ({**OPENED, "bytes": 0}, "there is nothing to pin"),
+        ({**OPENED, "devno": [8, 1]}, "is not on one cached volume"),
+        ({"event": "missing", "devno": [252, 0]}, "No such file or directory"),
+        ({"event": "failed", "text": "/srv/a is no regular file"}, "is no regular file"),
+        ({}, "the reading process has ended"),
+    ],
+)
+def test_a_file_that_cannot_be_pinned_is_answered(
+    people: People, event: dict[str, Any], why: str
+) -> None:
+    FakeProcess.found = {PATH: event}
+    found = people.pin()
+    assert (found.ok, why in found.outcome) == (False, True), found.outcome
+    assert FakeProcess.made[0].ended
+    assert people.rows() == []
+
+
+def test_a_file_is_pinned_once(people: People) -> None:
+    people.pin()
+    assert people.pin().outcome == "/srv/a is pinned already\n  it is pin 1"
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("path", "srv"),
+        ("path", "/a\x1b"),
+        ("volume", ""),
+        ("inode", -1),
+        ("inode", "x"),
+        ("generation", 1.5),
+        ("who", "x" * 300),
+        ("at_unix_ns", 0),
+    ],
+)
+def test_an_invalid_row_is_set_aside_and_the_others_stay(
+    people: People, column: str, value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    people.pin()
+    people.pin("/srv/b")
+    people.rows()
+    with closing(sqlite3.connect(people.intents.path)) as connection:
+        connection.execute(f"UPDATE pins SET {column} = ? WHERE id = 2", (value,))
+        connection.commit()
+    people.restart()
+    people.passes()
+    assert [pin.path for pin in people.pins] == [PATH]
+    assert f"overrides.db: pin 2 is set aside: {column}" in caplog.text
+
+
+def test_a_database_that_cannot_be_used_pins_nothing(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Callable[..., None]:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr("ebbgate.intents.pin_rows.add", fail)
+    found = people.pin()
+    assert (found.ok, "it cannot be saved" in found.outcome) == (False, True)
+    assert people.pins == ()
+
+
+def test_a_volume_that_goes_ends_its_process(people: People) -> None:
+    people.pin()
+    people.job_ends()
+    people.passes()
+    people.intents.daemon.volumes.clear()
+    people.passes()
+    assert all(process.ended for process in FakeProcess.made)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How much may be pinned, and how often it is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbgate.model.volume import Kind
+from ebbgate.units import GIB, KIB, MIB, NS_PER_S
+from ebbgate.warm.pinning import READS_MAX, is_cold, is_due, limit_text, step_bytes, touches
+
+BCACHE, DM_CACHE = Kind.BCACHE, Kind.DM_CACHE
+
+
+def test_each_bucket_is_touched_twice_and_each_block_once() -> None:
+    assert step_bytes(512 * KIB, 0) == 256 * KIB
+    assert step_bytes(0, 64 * KIB) == 64 * KIB
+
+
+def test_touches_are_counted_with_pieces_that_begin_within_a_step() -> None:
+    assert touches(10 * MIB, 3, MIB) == 13
+    assert touches(1, 1, MIB) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "since_s", "written", "due"),
+    [
+        (BCACHE, 1, 0, False),
+        (BCACHE, 1, 65 * MIB, True),
+        (BCACHE, 299, 63 * MIB, False),
+        (BCACHE, 300, 0, True),
+        (DM_CACHE, 54, 10 * GIB, False),
+        (DM_CACHE, 55, 0, True),
+    ],
+)
+def test_touches_are_due_before_the_cache_can_have_been_replaced(
+    kind: Kind, since_s: int, written: int, due: bool
+) -> None:
+    assert is_due(kind, since_s * NS_PER_S, written, GIB) is due
+
+
+def test_one_miss_of_a_hundred_touches_is_tolerated() -> None:
+    assert not is_cold(99, 100)
+    assert is_cold(98, 100)
+    assert is_cold(3, 4)
+    assert not is_cold(0, 0)
+
+
+def test_files_beyond_the_share_are_refused_with_the_figures() -> None:
+    text = limit_text(BCACHE, 200 * MIB, 800, (100 * MIB, 400), GIB, 0.25)
+    assert text == (
+        "its 200 MiB and 100 MiB of other pinned files are more than 256 MiB, 25% of the cache"
+        " (pin_limit in the settings)"
+    )
+    assert not limit_text(BCACHE, 156 * MIB, 800, (100 * MIB, 400), GIB, 0.25)
+
+
+def test_files_that_take_too_many_touches_are_refused_with_the_figures() -> None:
+    text = limit_text(DM_CACHE, MIB, 20_000, (MIB, 10_000), GIB, 0.25)
+    assert text == (
+        f"it takes 20000 touches, and other pinned files 10000: more than {READS_MAX[DM_CACHE]},"
+        " at 500 a second"
+    )

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The process that touches pinned files: opens each for one touch, and counts hits."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.units import KIB, MIB
+from ebbgate.warm import touch
+from ebbgate.warm.plan import Piece
+from ebbgate.warm.target import Target
+from ebbgate.warm.touch import Toucher, serve
+
+PIECES = (Piece(0, MIB, MIB), Piece(MIB, 8 * MIB, MIB))
+COMMAND: dict[str, Any] = {
+    "command": "touch",
+    "kind": "bcache",
+    "unit": 512,
+    "block": 0,
+    "backing": "8:0",
+    "burst": 0,
+    "step": 256 * KIB,
+    "phase": 0,
+    "rate": 500,
+}
+
+
+def start(own: Toucher, command: dict[str, Any]) -> None:
+    """As the reader does, but without a device."""
+    own.kind, own.unit, own.block = command["kind"], command["unit"], command["block"]
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class Machine:
+    """A file of two pieces. `misses`: of so many places the next reads are no hits."""
+
+    def __init__(self, path: Path, patch: pytest.MonkeyPatch) -> None:
+        path.write_bytes(bytes(2 * MIB))
+        self.path = path
+        self.read: list[int] = []
+        self.misses = 0
+        self.paused_s: list[float] = []
+        patch.setattr(touch, "open_file", self.open)
+        patch.setattr(Toucher, "start", start)
+        patch.setattr(Toucher, "close", lambda _: None)
+        patch.setattr(Toucher, "is_hit", lambda _, read: self.is_hit(read.offset_bytes))
+        patch.setattr(Toucher, "pause", lambda _, seconds: self.paused_s.append(seconds))
+
+    def open(self, path: str) -> Target:
+        handle = os.open(path, os.O_RDONLY)
+        return Target(handle, (8, 1), PIECES, {}, path, 2 * MIB, 7)
+
+    def is_hit(self, offset: int) -> bool:
+        self.read.append(offset)
+        self.misses -= 1
+        return self.misses < 0
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path / "file", monkeypatch)
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[dict[str, Any]]]:
+    """Send lines to the worker; return its events."""
+
+    def work(first: dict[str, Any], *lines: dict[str, Any]) -> list[dict[str, Any]]:
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        serve(first, io.BytesIO(text.encode()))  # type: ignore[arg-type]
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return work
+
+
+Ask = Callable[..., list[dict[str, Any]]]
+
+
+def test_a_file_is_opened_and_touched(machine: Machine, ask: Ask) -> None:
+    path = str(machine.path)
+    before = open_files()
+    opened, touched, again = ask({"touch": path}, COMMAND, {"touch": path}, {"command": "skip"})
+    assert opened == again
+    assert opened == {
+        "event": "opened",
+        "devno": [8, 1],
+        "inode": machine.path.stat().st_ino,
+        "generation": 7,
+        "bytes": 2 * MIB,
+        "pieces": 2,
+    }
+    assert touched == {"event": "touched", "reads": 8, "hits": 8}
+    assert machine.read == [number * 256 * KIB for number in range(8)]
+    assert open_files() == before, "a file stays open"
+
+
+def test_other_places_are_touched_in_each_round(machine: Machine, ask: Ask) -> None:
+    ask({"touch": str(machine.path)}, {**COMMAND, "phase": 100 * KIB + 1})
+    assert machine.read[0] == 100 * KIB
+
+
+def test_each_block_of_dm_cache_is_touched(machine: Machine, ask: Ask) -> None:
+    command = {**COMMAND, "kind": "dm-cache", "block": 64 * KIB, "phase": 5 * KIB}
+    _, touched = ask({"touch": str(machine.path)}, command)
+    assert touched["reads"] == 32
+    assert machine.read[:2] == [0, 64 * KIB]
+
+
+def test_many_misses_end_the_touches_soon(machine: Machine, ask: Ask) -> None:
+    machine.misses = 1000
+    _, touched = ask({"touch": str(machine.path)}, {**COMMAND, "step": 16 * KIB})
+    assert touched == {"event": "touched", "reads": 17, "hits": 0}
+
+
+def test_the_rate_is_kept(machine: Machine, ask: Ask) -> None:
+    ask({"touch": str(machine.path)}, {**COMMAND, "step": 16 * KIB, "rate": 10})
+    assert machine.paused_s == [pytest.approx(5, abs=1), pytest.approx(10, abs=1)]
+
+
+def test_a_missing_file_tells_where_it_should_be(machine: Machine, ask: Ask) -> None:
+    found = machine.path.parent.stat().st_dev
+    devno = [os.major(found), os.minor(found)]
+    missing = machine.path.with_name("no") / "such" / "file"
+    assert ask({"touch": str(missing)}) == [{"event": "missing", "devno": devno}]
+    (machine.path.parent / "link").symlink_to(missing)
+    found_by_link = ask({"touch": str(machine.path.parent / "link")})
+    assert found_by_link == [{"event": "missing", "devno": devno}]
+
+
+def test_a_file_that_cannot_be_opened_ends_nothing_else(
+    machine: Machine, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> Target:
+        raise Unavailable("it is no regular file")
+
+    monkeypatch.setattr(touch, "open_file", fail)
+    events = ask({"touch": str(machine.path)}, {"touch": "/" + "a" * 300}, {"touch": "/no"})
+    assert [each["event"] for each in events] == ["failed", "failed", "missing"]
+    assert events[0]["text"] == "it is no regular file"
+
+
+def test_a_daemon_that_ends_meanwhile_ends_it(machine: Machine, ask: Ask) -> None:
+    assert len(ask({"touch": str(machine.path)})) == 1
