@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -153,16 +154,19 @@ class LayoutReader:
             await process.end()
 
     def _read_tables(self) -> Tables:
-        """Return the tables of all dm devices; a device that goes meanwhile has none."""
+        """Return the tables of all dm devices; those that cannot be read are left out.
+
+        A file that needs one of these is reported by its own error.
+        """
         found = {}
-        for name in self._sysfs.dm_names()[:_TABLES_MAX]:
-            try:
-                rows = [without_secrets(target) for target in self._sysfs.dm.table(name)]
-            except OSError:
-                continue
-            found[name] = [
-                (row.start_sectors, row.length_sectors, row.kind, row.params) for row in rows
-            ]
+        with suppress(OSError):
+            for name in self._sysfs.dm_names()[:_TABLES_MAX]:
+                with suppress(OSError, Unavailable):
+                    rows = [without_secrets(target) for target in self._sysfs.dm.table(name)]
+                    found[name] = [
+                        (row.start_sectors, row.length_sectors, row.kind, row.params)
+                        for row in rows
+                    ]
         return found
 
 

@@ -184,6 +184,20 @@ def test_a_table_that_changed_while_files_were_read_is_noticed(
     assert sent == [[(0, 8, "linear", "252:0 1")], [(0, 8, "linear", "252:0 2")]]
 
 
+@pytest.mark.parametrize("method", ["names", "table"])
+def test_files_are_read_without_device_mapper(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Unavailable("device-mapper cannot be queried")
+
+    monkeypatch.setattr(FakeTables, "names", lambda _: ("vg-a",))
+    monkeypatch.setattr(FakeTables, method, refuse)
+    reader.passes()
+    assert reader.made[0].request["tables"] == {}
+    assert reader.status.files == 1
+
+
 def test_one_that_changes_all_the_time_is_given_up_and_the_last_one_stays(reader: Reader) -> None:
     reader.passes()
     reader.answers = [[END | {"changed": True}]]
