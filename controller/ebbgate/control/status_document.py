@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ebbgate.knobs.catalog import CUTOFF, DELAY, MAX_SECTORS
-from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
+from ebbgate.model.decision import PROMOTION, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.pin import PinStatus
@@ -30,6 +30,7 @@ from ebbgate.policy.engine import (
     DRAIN,
     IDLE_DESTAGE,
     OVERRIDE,
+    PROMOTE_HOT,
     ROLLBACK_GUARD,
     WARM,
     DestageParams,
@@ -162,10 +163,18 @@ def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) 
         return f"Left alone: {', '.join(sorted(view.manual))} changed by someone else"
     if view.mode is Mode.OBSERVE or not own:
         return OBSERVING if own else f"{OBSERVING} (policy {view.policy})"
-    if ours is not None and ours.strategy != IDLE_DESTAGE:
+    if ours is None or ours.strategy == IDLE_DESTAGE:
+        ours = _promoting(own)
+    if ours is not None:
         text = f"{ours.strategy}: {ours.reason}"
         return text if view.mode is Mode.ENFORCE else f"In enforce: {text}"
     return _destage_summary(view, frame, state)
+
+
+def _promoting(own: Sequence[Proposal]) -> Proposal | None:
+    """Return the proposal of promote_hot where nothing is written back."""
+    found = {each.strategy: each for each in own if not each.unsupported}
+    return None if IDLE_DESTAGE in found else found.get(PROMOTE_HOT)
 
 
 def _destage_summary(view: StatusInputs, frame: Frame, state: State) -> str:
@@ -273,6 +282,8 @@ def _proposal(proposal: Proposal, decision: Decision) -> ProposalStatus:
         wins.append("destage")
     if decision.cutoff_strategy == proposal.strategy:
         wins.append(MAX_SECTORS if decision.split_requests else CUTOFF)
+    if decision.promotion is not None and decision.promotion_strategy == proposal.strategy:
+        wins.append(PROMOTION)
     wins += [knob for knob, _ in proposal.knobs if knob not in wins]
     return ProposalStatus(
         strategy=proposal.strategy,

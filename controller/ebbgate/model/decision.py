@@ -50,6 +50,8 @@ class Gate:
     queue_depth: int = 0
 
 
+PROMOTION: Final = "promotion"
+"""The name of the setting that says what is moved into the cache."""
 DISK_QUEUE: Final = "queue of the disks"
 """The condition of a policy that makes the disks' queues short in gaps."""
 

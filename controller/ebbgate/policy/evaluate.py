@@ -40,6 +40,7 @@ from ebbgate.units import NS_PER_MS, format_bytes
 PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
 _NOBODY = Proposal("", "")
+_NOT_PROMOTED = PromoteState()
 
 
 class Ruling(NamedTuple):
@@ -100,9 +101,9 @@ def on_moved(state: State, report: ChunksMoved) -> State:
 
 def _promotion(state: State, frame: Frame, policy: Policy, destage: Phase) -> PromoteState:
     if policy.promotion is None:
-        return state.promotion
+        return _NOT_PROMOTED
     if promote_stop.unsupported(frame):
-        return PromoteState()
+        return _NOT_PROMOTED
     return promote_hot.on_frame(
         state.promotion, frame, policy.promotion, _needs_disks(state, destage)
     )

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS
-from ebbgate.model.decision import Decision, Gate, Proposal
+from ebbgate.model.decision import PROMOTION, Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
+from ebbgate.model.promotion import Promotion
 from ebbgate.model.records import Direction
 
 Document = dict[str, Any]
@@ -20,6 +21,7 @@ SAMPLE_SPAN_NS: Final = 1_000_000_000
 """One row of the raw history stands for a second."""
 
 
+_RANGES_MAX: Final = 128
 _STATE_MAX: Final = 32
 """Characters; the state of a strategy is one word."""
 
@@ -31,11 +33,29 @@ def to_json(document: Mapping[str, Any] | list[Any]) -> str:
 
 def decision_document(decision: Decision) -> Document:
     """Return a decision with every proposal and the settings that each won."""
-    document: Document = _plain(replace(decision, proposals=()))
+    document: Document = _plain(replace(decision, proposals=(), promotion=None))
     document["proposals"] = [
-        {**_plain(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
+        {**_plain(replace(proposal, promotion=None)), "wins": wins(decision, proposal)}
+        for proposal in decision.proposals
     ]
+    if decision.promotion is not None:
+        document["promotion"] = _promotion(decision.promotion)
     return document
+
+
+def _promotion(promotion: Promotion) -> Document:
+    """Return what is to be moved, in MiB from the start of the volume; not all of a long list."""
+    ranges: list[list[int]] = []
+    for chunk in sorted(promotion.chunks):
+        if ranges and ranges[-1][1] == chunk:
+            ranges[-1][1] += 1
+        else:
+            ranges.append([chunk, chunk + 1])
+    return {
+        "mib": len(promotion.chunks),
+        "time_share": promotion.time_share,
+        "ranges": ranges[:_RANGES_MAX],
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -58,6 +78,8 @@ def wins(decision: Decision, proposal: Proposal) -> list[str]:
         won.append(CUTOFF)
     if decision.split_requests and proposal.split_requests:
         won.append(MAX_SECTORS)
+    if proposal.promotion is not None and decision.promotion is not None:
+        won.append(PROMOTION)
     won += [knob for knob, _ in proposal.knobs if knob not in won]
     return won
 

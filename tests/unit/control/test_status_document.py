@@ -8,6 +8,7 @@ from dataclasses import replace
 from ebbgate.model.heat import ChunkRun, VolumeLayout
 from ebbgate.model.records import ReuseSamples
 from ebbgate.model.status import LayoutStatus
+from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from tests.volume_loop_fixture import LoopHarness
 
@@ -99,3 +100,11 @@ def test_the_miss_ratio_curve_is_around_the_present_size(enforced: LoopHarness) 
     sizes = curve["sizes_bytes"]
     assert sizes[len(sizes) // 2] == document["cache_bytes"]
     assert curve["miss_ratios"][-1] == 0.25
+
+
+def test_promote_hot_is_the_summary_where_nothing_is_written_back(enforced: LoopHarness) -> None:
+    policy = replace(enforced.loop.policy, promotion=PromoteParams(), order=("promote_hot",))
+    enforced.loop.set_policy(policy)
+    enforced.now_ms += 1000
+    enforced.tick()
+    assert enforced.kept.document["now"].startswith("promote_hot: unknown: ")

@@ -19,10 +19,12 @@ from ebbgate.policy.strategies import promote_benefit, promote_share
 from ebbgate.policy.strategies.promote_benefit import Benefit, Costs, Watched
 from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
 from ebbgate.policy.strategies.promote_score import (
+    NO_OWNERS,
     ChunkScore,
     Groups,
     Scores,
     add_window,
+    owners_of,
     weighted,
     without,
 )
@@ -71,7 +73,7 @@ def test_a_chunk_without_misses_shares_the_heat_of_an_even_file_only() -> None:
     even = {chunk: random.choice([3, 4, 5]) for chunk in range(90)}
     uneven = {100: 200, 101: 160}
     scores = scored(even | uneven, even | uneven)
-    heats = Groups(scores, FILES).heats
+    heats = Groups(scores, owners_of(NO_OWNERS, FILES)).heats
     assert heats[0].rate == pytest.approx(heats[1].rate, rel=0.1)
     unseen = [heats[group].expected_rate(0.0, scores.seconds) for group in (0, 1)]
     assert unseen[0] > 0.5 * heats[0].rate
@@ -85,7 +87,7 @@ def test_without_locality_every_chunk_is_expected_to_have_the_mean() -> None:
         for _ in range(5_000):
             window[random.randrange(10_000)] += 1
     scores = scored(*windows)
-    heat = Groups(scores, None).heats[-1]
+    heat = Groups(scores).heats[-1]
     hottest = max(each.misses for each in scores.chunks.values())
     assert hottest > 4
     assert heat.expected_rate(hottest, scores.seconds) < 1.2 * heat.rate
@@ -93,12 +95,15 @@ def test_without_locality_every_chunk_is_expected_to_have_the_mean() -> None:
 
 @pytest.mark.parametrize(("chunk", "group"), [(0, 0), (99, 0), (100, 1), (199, 1), (200, -1)])
 def test_a_chunk_belongs_to_the_file_that_owns_it(chunk: int, group: int) -> None:
-    assert Groups(Scores(), FILES).of(chunk) == group
+    owners = owners_of(NO_OWNERS, FILES)
+    assert owners.group_of(chunk) == group
+    assert (chunk in owners.chunks_of(group)) is (group >= 0)
+    assert owners_of(owners, FILES) is owners
 
 
 def test_the_list_ends_where_a_move_no_longer_pays() -> None:
     misses = {chunk: 2 ** (chunk // 10) for chunk in range(60)}
-    groups = Groups(scored(misses, misses), None)
+    groups = Groups(scored(misses, misses))
     plan = choose(1, groups, Worth(COSTS, ratio=1.0), Room(100, 0.4), (), ())
     few = choose(1, groups, Worth(COSTS, ratio=0.1), Room(100, 0.4), (), ())
     assert 0 < len(few.listed) < len(plan.listed) == plan.admitted

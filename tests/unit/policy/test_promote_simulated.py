@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -143,14 +142,13 @@ def test_shares_and_budget_are_never_exceeded_and_held_out_chunks_never_moved(
 
     def check(decision: Decision) -> None:
         state, promotion = ours.promotion, decision.promotion
-        assert decision == replace(decision, promotion=promotion)
         if promotion is None:
             return
         held = {chunk for chunk, each in state.benefit.chunks.items() if each.held_out}
         held |= {chunk for chunk, each in state.plan.listed.items() if each.held_out}
         assert held.isdisjoint(promotion.chunks)
         assert len(set(promotion.chunks)) == len(promotion.chunks)
-        assert SHARE_MIN <= promotion.time_share <= max(share_max, 0.4)
+        assert SHARE_MIN <= promotion.time_share <= share_max
         if state.budget.left_bytes is not None:
             assert state.budget.left_bytes > 0
 

@@ -17,6 +17,7 @@ import pytest
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import PathLatency, Rates
+from ebbgate.model.promotion import Promotion
 from ebbgate.model.records import Direction
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Mode
@@ -202,3 +203,18 @@ def test_a_decisions_document_is_what_the_standard_library_makes_of_it() -> None
     for found in document["proposals"]:
         assert found.pop("wins") == ["gate"]
     assert json.loads(to_json(document)) == json.loads(to_json(asdict(chosen)))
+
+
+def test_what_a_decision_moves_is_kept_as_ranges() -> None:
+    promotion = Promotion((9, 3, 4, 5, *range(100, 1000, 2)), 0.4)
+    chosen = decision(
+        proposal("promote_hot", promotion=promotion),
+        promotion=promotion,
+        promotion_strategy="promote_hot",
+    )
+    document = decision_document(chosen)
+    assert document["promotion"]["mib"] == 454
+    assert document["promotion"]["ranges"][:3] == [[3, 6], [9, 10], [100, 101]]
+    assert len(to_json(document)) < 4000
+    (only,) = document["proposals"]
+    assert (only["wins"], only["promotion"]) == (["promotion"], None)

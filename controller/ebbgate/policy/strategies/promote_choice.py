@@ -109,7 +109,7 @@ def choose(
         chunk: Watched(at_ns, rates[chunk], held_out(chunk, at_ns)) for chunk in _tiers(chosen)
     }
     moves = tuple(chunk for chunk, each in listed.items() if not each.held_out)
-    names = Counter(groups.heats[groups.of(chunk)].name for chunk in listed)
+    names = Counter(groups.heats[groups.owners.group_of(chunk)].name for chunk in listed)
     return Plan(
         at_ns=at_ns,
         listed=listed,
@@ -129,14 +129,14 @@ def _candidates(
     hot_groups = set[int]()
     for chunk, (misses, windows) in scores.chunks.items():
         if windows >= WINDOWS_MIN:
-            group = groups.of(chunk)
+            group = groups.owners.group_of(chunk)
             hot_groups.add(group)
             yield chunk, groups.heats[group].expected_rate(misses, scores.seconds)
     for group in hot_groups:
         rate = groups.heats[group].expected_rate(0.0, scores.seconds)
         if group < 0 or worth.gain_ns(rate) <= worth.least_ns:
             continue
-        for chunk in groups.chunks_of(group):
+        for chunk in groups.owners.chunks_of(group):
             if chunk not in scores.chunks and chunk not in in_cache:
                 yield chunk, rate
 

@@ -31,7 +31,7 @@ from ebbgate.policy.strategies.promote_benefit import (
     Costs,
 )
 from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
-from ebbgate.policy.strategies.promote_score import ASYNC_WEIGHT, Groups, Scores
+from ebbgate.policy.strategies.promote_score import ASYNC_WEIGHT, NO_OWNERS, Groups, Owners, Scores
 from ebbgate.policy.strategies.promote_share import TimeShare
 from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget
 from ebbgate.units import NS_PER_MS, NS_PER_S
@@ -91,6 +91,7 @@ class PromoteState:
     why: str = ""
     stopped_ns: int = 0
     scores: Scores = field(default_factory=Scores)
+    owners: Owners = NO_OWNERS
     plan: Plan = field(default_factory=Plan)
     benefit: Benefit = field(default_factory=Benefit)
     share: TimeShare = field(default_factory=TimeShare)
@@ -228,10 +229,12 @@ def _plan(state: PromoteState, frame: Frame, now_ns: int, params: PromoteParams)
     if state.until_ns or not state.period:
         return replace(state, plan=Plan())
     scores = promote_score.with_layout(state.scores, frame.layout)
-    state = replace(state, scores=scores)
+    state = replace(
+        state, scores=scores, owners=promote_score.owners_of(state.owners, frame.layout)
+    )
     plan = choose(
         now_ns,
-        Groups(scores, frame.layout),
+        Groups(scores, state.owners),
         Worth(state.costs(params), state.benefit.ratio),
         Room(chunks_max(state, frame, params), state.share.share),
         state.benefit.chunks,

@@ -128,39 +128,64 @@ def with_layout(scores: Scores, layout: VolumeLayout | None) -> Scores:
     return replace(scores, chunk_count=end) if end > scores.chunk_count else scores
 
 
-class Groups:
-    """The groups of a volume: who owns which chunk, and how hot each group is."""
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """A layout prepared for questions. `firsts`: of its runs; `runs`: by group."""
 
-    def __init__(self, scores: Scores, layout: VolumeLayout | None) -> None:
-        self.scores = scores
-        self._layout = layout or VolumeLayout(0)
-        self._firsts = [run.first for run in self._layout.runs]
-        self._runs: dict[int, list[ChunkRun]] = {}
-        for run in self._layout.runs:
-            self._runs.setdefault(run.group, []).append(run)
-        self.heats = self._heats(scores)
+    layout: VolumeLayout
+    firsts: tuple[int, ...]
+    runs: Mapping[int, tuple[ChunkRun, ...]]
 
-    def of(self, chunk: int) -> int:
+    def group_of(self, chunk: int) -> int:
         """Return the number of a chunk's group; -1: none."""
-        index = bisect_right(self._firsts, chunk) - 1
-        if index < 0 or chunk >= self._layout.runs[index].end:
+        index = bisect_right(self.firsts, chunk) - 1
+        if index < 0 or chunk >= self.layout.runs[index].end:
             return -1
-        return self._layout.runs[index].group
+        return self.layout.runs[index].group
 
     def chunks_of(self, group: int) -> Iterator[int]:
         """Yield the chunks of a group, ascending."""
-        for run in self._runs.get(group, ()):
+        for run in self.runs.get(group, ()):
             yield from range(run.first, run.end)
 
-    def _heats(self, scores: Scores) -> Mapping[int, GroupHeat]:
-        sizes = {
-            group: sum(run.end - run.first for run in runs) for group, runs in self._runs.items()
+    def sizes(self) -> dict[int, int]:
+        """Return how many chunks each group has."""
+        return {
+            group: sum(run.end - run.first for run in runs) for group, runs in self.runs.items()
         }
+
+
+NO_OWNERS: Final = Owners(VolumeLayout(0), (), {})
+
+
+def owners_of(before: Owners, layout: VolumeLayout | None) -> Owners:
+    """Return the owners in this layout; the same as before unless it was read again."""
+    if layout is None:
+        return NO_OWNERS
+    if layout is before.layout:
+        return before
+    runs: dict[int, list[ChunkRun]] = {}
+    for run in layout.runs:
+        runs.setdefault(run.group, []).append(run)
+    firsts = tuple(run.first for run in layout.runs)
+    return Owners(layout, firsts, {group: tuple(found) for group, found in runs.items()})
+
+
+class Groups:
+    """The groups of a volume, and how hot each is."""
+
+    def __init__(self, scores: Scores, owners: Owners = NO_OWNERS) -> None:
+        self.scores = scores
+        self.owners = owners
+        self.heats = self._heats(scores)
+
+    def _heats(self, scores: Scores) -> Mapping[int, GroupHeat]:
+        sizes = self.owners.sizes()
         sizes[-1] = max(1, scores.chunk_count - sum(sizes.values()))
         sums = dict.fromkeys(sizes, 0.0)
         squares = dict.fromkeys(sizes, 0.0)
         for chunk, (misses, _) in scores.chunks.items():
-            group = self.of(chunk)
+            group = self.owners.group_of(chunk)
             sums[group] += misses
             squares[group] += misses * misses
         # Most chunks that are not kept have no group. Without their misses the others would seem
@@ -177,6 +202,6 @@ class Groups:
         mean = total / size
         beyond = squares / size - mean * mean - mean
         shape = mean * mean / beyond if beyond > 0 else _SHAPE_MAX
-        name = "" if group < 0 else self._layout.groups[group]
+        name = "" if group < 0 else self.owners.layout.groups[group]
         rate = mean / seconds if seconds else 0.0
         return GroupHeat(name, rate, min(max(shape, _SHAPE_MIN), _SHAPE_MAX))
