@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Proposal
 from ebbgate.model.dm import CacheStatus, DmHealth, DmMapping
@@ -142,6 +142,26 @@ def journal_entry(
     return JournalEntry(volume=volume, knob=knob, **{**known, **parts})
 
 
+PROMOTION: Final[dict[str, Any]] = {
+    "phase": "moves",
+    "reason": "moves: 12 of 19 MiB are moved, 1 held out to compare",
+    "mover": "moving",
+    "mover_why": "",
+    "moved_bytes": 212 * MIB,
+    "failed_bytes": 3 * MIB,
+    "busy_ns": 14 * NS_PER_S,
+    "time_share": 0.35,
+    "pending_bytes": 7 * MIB,
+    "held_out_bytes": MIB,
+    "saved_ns": 96.0 * NS_PER_S,
+    "saved_error_ns": 8.0 * NS_PER_S,
+    "cost_ns": 21.0 * NS_PER_S,
+    "groups": [{"name": "/srv/db/big", "chunks": 19}],
+    "chunks": [{"chunk": 40, "state": "held out", "miss_iops": 2.5, "group": "/srv/db/big"}],
+}
+"""The status of promote_hot in a document."""
+
+
 def live_document(**parts: Any) -> dict[str, Any]:
     """A status document of a volume that is tuned."""
     rates = {
@@ -183,6 +203,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
             "sizes_bytes": [GIB // 16 << octave for octave in range(9)],
             "miss_ratios": [0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.125, 0.1, 0.1],
         },
+        "promotion": PROMOTION,
         "knobs": {
             "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},
             "sequential_cutoff": {"value": "4194304", "original": None, "owner": "kernel"},

@@ -12,6 +12,7 @@ from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Rates
 from ebbgate.model.pin import PinStatus
+from ebbgate.model.promotion import PromotionStatus
 from ebbgate.model.records import Direction
 from ebbgate.model.status import (
     GateStatus,
@@ -132,6 +133,27 @@ def pin(status: PinStatus) -> str:
         parts.append(f"{ratio(status.hit_ratio)} of touches hit")
     why = f": {status.why}" if status.why else ""
     return f"pin {status.id}, {status.path} ({status.who}): {', '.join(parts)}{why}"
+
+
+def promotion(status: PromotionStatus) -> str:
+    """`hot data: 212 MiB moved in 14 s of reads, which saved users 96 s of disk time (...)`."""
+    parts = [f"{size(status.moved_bytes)} moved in {span(status.busy_ns)} of reads"]
+    if status.saved_ns is not None and status.saved_ns < 0:
+        parts[0] += f", which cost users {span(-status.saved_ns)}"
+    elif status.saved_ns is not None:
+        parts[0] += f", which saved users {span(status.saved_ns)}"
+    if status.saved_error_ns is not None:
+        parts[0] += f" of disk time (error {span(status.saved_error_ns)})"
+    if status.failed_bytes:
+        parts.append(f"{size(status.failed_bytes)} not taken by the cache")
+    if status.pending_bytes:
+        share = f" in at most {ratio(status.time_share)} of the time"
+        parts.append(f"{size(status.pending_bytes)} to move{share}")
+    if status.held_out_bytes:
+        parts.append(f"{size(status.held_out_bytes)} held out to compare")
+    if status.mover_why:
+        parts.append(f"waits: {status.mover_why}")
+    return f"hot data: {'; '.join(parts)}"
 
 
 def _sector_rate(sectors_per_s: int) -> str:

@@ -121,6 +121,8 @@ def draw_sentence(page: Page, view: VolumeView) -> None:
         page.line(format.layout(view.status.layout, view.status.at_ns), indent=2)
     for pin in view.status.pins:
         page.line(format.pin(pin), "cyan", indent=2)
+    if view.status.promotion:
+        page.line(format.promotion(view.status.promotion), indent=2)
     if view.status.kernel_sleep:
         page.line(view.status.kernel_sleep.text, "yellow", indent=2)
 

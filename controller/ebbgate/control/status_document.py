@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ebbgate.control.promotion_status import promotion_status
 from ebbgate.knobs.catalog import CUTOFF, DELAY, MAX_SECTORS
 from ebbgate.model.decision import PROMOTION, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.pin import PinStatus
+from ebbgate.model.promotion import MoverStatus, PromotionStatus
 from ebbgate.model.status import (
     CleaningStatus,
     GateStatus,
@@ -77,6 +79,8 @@ class StatusInputs:
     jobs: tuple[JobStatus, ...] = ()
     layout: LayoutStatus | None = None
     pins: tuple[PinStatus, ...] = ()
+    promotes: bool = False
+    mover: MoverStatus = field(default_factory=MoverStatus)
 
 
 def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeStatus:
@@ -126,10 +130,20 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         jobs=view.jobs,
         layout=view.layout,
         pins=view.pins,
+        promotion=_promotion(view, state, frame, decision),
         missing={key: why for key, why in frame.missing.items() if key not in _OFTEN_UNKNOWN},
         lost=view.lost,
         totals=volume_totals(view.totals),
     )
+
+
+def _promotion(
+    view: StatusInputs, state: State, frame: Frame, decision: Decision
+) -> PromotionStatus | None:
+    if not view.promotes:
+        return None
+    reason = next((p.reason for p in decision.proposals if p.strategy == PROMOTE_HOT), "")
+    return promotion_status(state.promotion, view.mover, frame.layout, reason)
 
 
 def _paths(frame: Frame) -> tuple[PathStatus, ...]:

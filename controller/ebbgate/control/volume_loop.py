@@ -319,6 +319,8 @@ class VolumeLoop:
             jobs=self.jobs,
             layout=self.layout,
             pins=self.pins,
+            promotes=self.policy.promotion is not None,
+            mover=self.mover,
             totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )
 

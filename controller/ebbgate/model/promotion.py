@@ -55,3 +55,58 @@ class MoverStatus:
     moved_chunks: int = 0
     failed_chunks: int = 0
     busy_ns: int = 0
+
+
+class ChunkState(StrEnum):
+    """What became of a chunk that was chosen."""
+
+    PENDING = "pending"
+    MOVED = "moved"
+    HELD_OUT = "held out"
+
+
+@dataclass(frozen=True, slots=True)
+class HotChunk:
+    """A chunk that is worth a move. `group`: the file it belongs to, or empty."""
+
+    chunk: int
+    state: ChunkState
+    miss_iops: float
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HotGroup:
+    """How many chunks of a file are worth a move; the name is empty for those of no file."""
+
+    name: str
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionStatus:
+    """What promote_hot does.
+
+    - `phase`, `reason`: of the strategy. `mover`, `mover_why`: see `MoverStatus`.
+    - `moved_bytes`, `failed_bytes`, `busy_ns`: since the daemon follows the volume.
+    - `pending_bytes`: chosen and still to be moved; `held_out_bytes`: left out to compare.
+    - `saved_ns`, `saved_error_ns`: disk time that moves have saved so far, as measured, with its
+      error; `cost_ns`: what they have cost. None before anything was measured.
+    - `groups`, `chunks`: of what is chosen, those with the most first.
+    """
+
+    phase: str = "unknown"
+    reason: str = ""
+    mover: MoverState = MoverState.IDLE
+    mover_why: str = ""
+    moved_bytes: int = 0
+    failed_bytes: int = 0
+    busy_ns: int = 0
+    time_share: float | None = None
+    pending_bytes: int = 0
+    held_out_bytes: int = 0
+    saved_ns: float | None = None
+    saved_error_ns: float | None = None
+    cost_ns: float | None = None
+    groups: tuple[HotGroup, ...] = ()
+    chunks: tuple[HotChunk, ...] = ()

@@ -15,6 +15,7 @@ from ebbgate.model.decision import Condition, GateKind
 from ebbgate.model.frame import Rates, Regime
 from ebbgate.model.pin import PinStatus
 from ebbgate.model.power import PowerState
+from ebbgate.model.promotion import PromotionStatus
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind, Mode
 from ebbgate.model.warm import JobStatus
@@ -256,6 +257,7 @@ class VolumeStatus:
     jobs: tuple[JobStatus, ...] = ()
     layout: LayoutStatus | None = None
     pins: tuple[PinStatus, ...] = ()
+    promotion: PromotionStatus | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
     totals: VolumeTotals = field(default_factory=VolumeTotals)

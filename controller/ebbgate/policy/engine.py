@@ -24,6 +24,7 @@ from ebbgate.policy.rules import Rule
 from ebbgate.policy.state import OverrideChange, State, WarmChange
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.idle_destage import start_bytes
+from ebbgate.policy.strategies.promote_hot import PromoteState
 
 __all__ = [
     "DRAIN",
@@ -41,6 +42,7 @@ __all__ = [
     "Phase",
     "Policy",
     "ProbeSettings",
+    "PromoteState",
     "Rule",
     "Ruling",
     "State",

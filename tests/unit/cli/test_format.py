@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ebbgate.cli import format
 from ebbgate.model.decision import GateKind
+from ebbgate.model.promotion import PromotionStatus
 from ebbgate.model.status import GateStatus, KnobStatus, LayoutStatus
 from ebbgate.model.volume import Device, Kind
-from ebbgate.units import GIB, NS_PER_S
+from ebbgate.units import GIB, MIB, NS_PER_S
 
 
 @pytest.mark.parametrize(
@@ -101,3 +103,39 @@ def test_a_device_in_words() -> None:
 )
 def test_what_is_known_of_files_is_one_line(status: LayoutStatus, expected: str) -> None:
     assert format.layout(status, 200 * NS_PER_S) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, "hot data: 0 B moved in 0 s of reads"),
+        (
+            {
+                "moved_bytes": 212 * MIB,
+                "busy_ns": 14 * NS_PER_S,
+                "saved_ns": 96.0 * NS_PER_S,
+                "saved_error_ns": 8.0 * NS_PER_S,
+                "failed_bytes": MIB,
+                "pending_bytes": 7 * MIB,
+                "held_out_bytes": 2 * MIB,
+                "time_share": 0.35,
+            },
+            "hot data: 212 MiB moved in 14 s of reads, which saved users 96 s of disk time"
+            " (error 8 s); 1 MiB not taken by the cache; 7 MiB to move in at most 35% of the time;"
+            " 2 MiB held out to compare",
+        ),
+        (
+            {
+                "moved_bytes": MIB,
+                "busy_ns": NS_PER_S,
+                "saved_ns": -2.0 * NS_PER_S,
+                "saved_error_ns": 3.0 * NS_PER_S,
+                "mover_why": "job 3 warms /srv/a",
+            },
+            "hot data: 1 MiB moved in 1 s of reads, which cost users 2 s of disk time (error 3 s);"
+            " waits: job 3 warms /srv/a",
+        ),
+    ],
+)
+def test_what_promote_hot_does_is_one_line(known: dict[str, Any], expected: str) -> None:
+    assert format.promotion(PromotionStatus(**known)) == expected

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ebbgate.model.heat import ChunkRun, VolumeLayout
+from ebbgate.model.promotion import MoverState, MoverStatus
 from ebbgate.model.records import ReuseSamples
 from ebbgate.model.status import LayoutStatus
 from ebbgate.policy.strategies.promote_stop import PromoteParams
@@ -50,6 +51,18 @@ def test_what_is_known_of_files_is_in_the_document(enforced: LoopHarness) -> Non
         "read_ns": 5,
         "error": "",
     }
+
+
+def test_what_promote_hot_does_is_in_the_document(enforced: LoopHarness) -> None:
+    assert enforced.kept.status.promotion is None
+    enforced.loop.set_policy(replace(enforced.loop.policy, promotion=PromoteParams()))
+    enforced.loop.mover = MoverStatus(MoverState.WAITING, "job 3 warms /srv/a", 5, 1, 70)
+    enforced.now_ms += 1000
+    enforced.tick()
+    found = enforced.kept.document["promotion"]
+    assert (found["phase"], found["saved_ns"]) == ("unknown", None)
+    assert (found["mover"], found["mover_why"]) == ("waiting", "job 3 warms /srv/a")
+    assert (found["moved_bytes"], found["failed_bytes"], found["busy_ns"]) == (5 * MIB, MIB, 70)
 
 
 def test_the_layout_reaches_the_frame(enforced: LoopHarness) -> None:

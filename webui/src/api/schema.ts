@@ -877,6 +877,24 @@ export interface components {
             /** @description Version of ebbgate-web. */
             version: string;
         };
+        /** @description A part of the volume that is worth a move into the cache. */
+        HotChunk: {
+            /** @description Its number from the start of the volume, in chunks of 1 MiB. Unit: chunks. */
+            chunk: number;
+            /** @description The file or relation that it belongs to, or empty. */
+            group: string;
+            /** @description Predicted misses of users. Unit: requests/s. */
+            miss_iops: number;
+            /** @description pending, moved or held out. */
+            state: string;
+        };
+        /** @description A file of which something is worth a move into the cache. */
+        HotGroup: {
+            /** @description How much of it, in chunks of 1 MiB. Unit: chunks. */
+            chunks: number;
+            /** @description The file or relation; empty for data of no known file. */
+            name: string;
+        };
         /** @description A request of a person, and its outcome. */
         Intent: {
             /** @description Its arguments; long texts are shortened. */
@@ -1236,6 +1254,39 @@ export interface components {
             /** @description How often it ran. Unit: runs. */
             runs: number;
         };
+        /** @description What `promote_hot` does: it moves what users miss into the cache. */
+        Promotion: {
+            /** @description How long the reads took. Unit: ns. */
+            busy_ns: number;
+            /** @description Chunks with the most misses that are worth a move. */
+            chunks: components["schemas"]["HotChunk"][];
+            /** @description Disk time that moves have cost, with what they displaced. Unit: ns. */
+            cost_ns: number | null;
+            /** @description Not read, or not taken by the cache. Unit: B. */
+            failed_bytes: number;
+            /** @description Files with the most chunks that are worth a move. */
+            groups: components["schemas"]["HotGroup"][];
+            /** @description Worth a move, but left out to compare. Unit: B. */
+            held_out_bytes: number;
+            /** @description Moved into the cache since the daemon follows the volume. Unit: B. */
+            moved_bytes: number;
+            /** @description The process that reads: moving, waiting or idle. */
+            mover: string;
+            /** @description Why that process waits, or empty. */
+            mover_why: string;
+            /** @description Still to be moved of what is chosen. Unit: B. */
+            pending_bytes: number;
+            /** @description unknown, learns, moves, rests, stopped or stands down. */
+            phase: string;
+            /** @description What it does now and why, in a sentence. */
+            reason: string;
+            /** @description Its error. Unit: ns. */
+            saved_error_ns: number | null;
+            /** @description Disk time of users that moves have saved so far, measured against what was held out; null before anything was measured. Unit: ns. */
+            saved_ns: number | null;
+            /** @description Share of time in which it may read; null if unknown. Unit: 1. */
+            time_share: number | null;
+        };
         /** @description What one strategy, rule or override proposes, and why. */
         Proposal: {
             /** @description The comparisons that it made. */
@@ -1389,6 +1440,8 @@ export interface components {
              * @example adaptive
              */
             policy: string;
+            /** @description What `promote_hot` does; null where the policy does not use it. */
+            promotion: components["schemas"]["Promotion"] | null;
             /** @description What each strategy proposes now, and which one decides. */
             proposals: components["schemas"]["Proposal"][];
             /** @description The load: gap, burst, stream, light or unknown. */

@@ -116,6 +116,20 @@ FAMILIES: Final = (
     Family("ebbgate_cache_written_bytes", COUNTER, "Written to the cache device since boot: data of"
            " users, copies from the backing device, metadata. Volumes may share a device.",
            "bytes"),
+    Family("ebbgate_promoted_bytes", COUNTER, "Hot data that was moved into the cache.", "bytes"),
+    Family("ebbgate_promotion_failed_bytes", COUNTER, "Hot data that could not be read, or that"
+           " the cache did not take.", "bytes"),
+    Family("ebbgate_promotion_busy_seconds", COUNTER, "How long the reads of these moves took.",
+           "seconds"),
+    Family("ebbgate_promotion_saved_seconds", GAUGE, "Disk time of users that moves have saved so"
+           " far, measured against data that was held out. It falls where moves do harm.",
+           "seconds"),
+    Family("ebbgate_promotion_saved_error_seconds", GAUGE, "Error of"
+           " ebbgate_promotion_saved_seconds.", "seconds"),
+    Family("ebbgate_promotion_time_share", GAUGE, "Share of time in which hot data may be"
+           " moved."),
+    Family("ebbgate_promotion_pending_bytes", GAUGE, "Hot data that is still to be moved.",
+           "bytes"),
     Family("ebbgate_backing_queue_requests", GAUGE, "Requests in flight at the backing device."),
     Family("ebbgate_knob_value", GAUGE, "Value of a kernel setting, in the base unit that the"
            " label names."),

@@ -11,6 +11,7 @@ from ebbgate.knobs.values import metric_value
 from ebbgate.model.decision import GateKind
 from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
+from ebbgate.model.promotion import PromotionStatus
 from ebbgate.model.status import TimedFlowTotals, VolumeStatus, VolumeTotals
 from ebbgate.model.volume import Mode
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
@@ -53,6 +54,8 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
     page.add_ns("ebbgate_idle_wait_seconds", volume, status.wait_ns)
     page.add_ns("ebbgate_disturbance_seconds", volume, status.disturbance_ns)
     _add_states(page, volume, status)
+    if status.promotion is not None:
+        _add_promotion(page, volume, status.promotion)
     for scale, octaves in _SCALES.items():
         hits = status.miss_ratio.hit_ratio(octaves) if status.miss_ratio else None
         page.add("ebbgate_modelled_hit_ratio", {**volume, "scale": scale}, hits)
@@ -63,6 +66,16 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
             page.add("ebbgate_knob_value", {**volume, "knob": knob, "unit": unit}, value)
             manual = about_knob.owner == "manual"
             page.add("ebbgate_knob_manual", {**volume, "knob": knob}, manual)
+
+
+def _add_promotion(page: Page, volume: Labels, status: PromotionStatus) -> None:
+    page.add("ebbgate_promoted_bytes", volume, status.moved_bytes)
+    page.add("ebbgate_promotion_failed_bytes", volume, status.failed_bytes)
+    page.add_ns("ebbgate_promotion_busy_seconds", volume, status.busy_ns)
+    page.add_ns("ebbgate_promotion_saved_seconds", volume, status.saved_ns)
+    page.add_ns("ebbgate_promotion_saved_error_seconds", volume, status.saved_error_ns)
+    page.add("ebbgate_promotion_time_share", volume, status.time_share)
+    page.add("ebbgate_promotion_pending_bytes", volume, status.pending_bytes)
 
 
 def _add_states(page: Page, volume: Labels, status: VolumeStatus) -> None:

@@ -164,6 +164,46 @@ class Pin(Model):
     )
 
 
+class HotGroup(Model):
+    """A file of which something is worth a move into the cache."""
+
+    name: str = doc("The file or relation; empty for data of no known file.")
+    chunks: int = doc("How much of it, in chunks of 1 MiB.", "chunks")
+
+
+class HotChunk(Model):
+    """A part of the volume that is worth a move into the cache."""
+
+    chunk: int = doc("Its number from the start of the volume, in chunks of 1 MiB.", "chunks")
+    state: str = doc("pending, moved or held out.")
+    miss_iops: float = doc("Predicted misses of users.", "requests/s")
+    group: str = doc("The file or relation that it belongs to, or empty.")
+
+
+class Promotion(Model):
+    """What `promote_hot` does: it moves what users miss into the cache."""
+
+    phase: str = doc("unknown, learns, moves, rests, stopped or stands down.")
+    reason: str = doc("What it does now and why, in a sentence.")
+    mover: str = doc("The process that reads: moving, waiting or idle.")
+    mover_why: str = doc("Why that process waits, or empty.")
+    moved_bytes: int = doc("Moved into the cache since the daemon follows the volume.", "B")
+    failed_bytes: int = doc("Not read, or not taken by the cache.", "B")
+    busy_ns: int = doc("How long the reads took.", "ns")
+    time_share: float | None = doc("Share of time in which it may read; null if unknown.", "1")
+    pending_bytes: int = doc("Still to be moved of what is chosen.", "B")
+    held_out_bytes: int = doc("Worth a move, but left out to compare.", "B")
+    saved_ns: float | None = doc(
+        "Disk time of users that moves have saved so far, measured against what was held out; null"
+        " before anything was measured.",
+        "ns",
+    )
+    saved_error_ns: float | None = doc("Its error.", "ns")
+    cost_ns: float | None = doc("Disk time that moves have cost, with what they displaced.", "ns")
+    groups: list[HotGroup] = doc("Files with the most chunks that are worth a move.")
+    chunks: list[HotChunk] = doc("Chunks with the most misses that are worth a move.")
+
+
 class Volume(Model):
     """A volume as the daemon last saw it. Unknown values are null, never zero."""
 
@@ -242,6 +282,9 @@ class Volume(Model):
         "Where files lie that the policy names for `promote_hot`; null if it names none."
     )
     pins: list[Pin] = doc("Pinned files.")
+    promotion: Promotion | None = doc(
+        "What `promote_hot` does; null where the policy does not use it."
+    )
     missing: dict[str, str] = doc("Signals that are unknown, each with the reason.")
     lost: dict[str, int] = doc("Records that the probe dropped, by kind.", "records")
 

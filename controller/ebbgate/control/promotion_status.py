@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds the status of promote_hot for people. Pure."""
+
+from __future__ import annotations
+
+from heapq import nlargest
+from typing import Final
+
+from ebbgate.model.heat import CHUNK_BYTES, VolumeLayout
+from ebbgate.model.promotion import (
+    ChunkState,
+    HotChunk,
+    HotGroup,
+    MoverStatus,
+    PromotionStatus,
+)
+from ebbgate.policy.engine import PromoteState
+
+_CHUNKS_MAX: Final = 32
+
+
+def promotion_status(
+    state: PromoteState, mover: MoverStatus, layout: VolumeLayout | None, reason: str
+) -> PromotionStatus:
+    """Return the status. `reason`: of the strategy's proposal."""
+    plan, benefit = state.plan, state.benefit
+    measured = benefit.last is not None
+    held_out = sum(each.held_out for each in plan.listed.values())
+    return PromotionStatus(
+        phase=str(state.phase),
+        reason=reason,
+        mover=mover.state,
+        mover_why=mover.why,
+        moved_bytes=mover.moved_chunks * CHUNK_BYTES,
+        failed_bytes=mover.failed_chunks * CHUNK_BYTES,
+        busy_ns=mover.busy_ns,
+        time_share=state.share.share,
+        pending_bytes=len(plan.promotion.chunks) * CHUNK_BYTES if plan.promotion else 0,
+        held_out_bytes=held_out * CHUNK_BYTES,
+        saved_ns=benefit.total_gain_ns if measured else None,
+        saved_error_ns=benefit.total_error_ns if measured else None,
+        cost_ns=benefit.total_cost_ns if measured else None,
+        groups=tuple(HotGroup(name, count) for name, count in plan.groups),
+        chunks=_hottest(state, layout),
+    )
+
+
+def _hottest(state: PromoteState, layout: VolumeLayout | None) -> tuple[HotChunk, ...]:
+    plan = state.plan
+    chunks = nlargest(_CHUNKS_MAX, plan.listed, key=lambda chunk: plan.listed[chunk].rate)
+    found = []
+    for chunk in chunks:
+        each = plan.listed[chunk]
+        done = ChunkState.MOVED if chunk in plan.done else ChunkState.PENDING
+        what = ChunkState.HELD_OUT if each.held_out else done
+        group = layout.group_of(chunk) if layout is not None else ""
+        found.append(HotChunk(chunk, what, each.rate, group))
+    return tuple(found)
