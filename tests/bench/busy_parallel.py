@@ -34,6 +34,8 @@ ARMS = ("closed", "shallow", "ebbgate")
 VARIANTS = tuple(f"{scheduler}/{disk}" for scheduler in SCHEDULERS for disk in DISKS)
 DEFAULT_VARIANT = "bfq/ahci"
 RUNTIME_S = 60
+LEARNING_S = 15
+"""At first, which counts for no arm, since a daemon runs for months: four pauses."""
 PAUSE_S = 1
 """A whole number: fio takes "1.0s" for nothing."""
 READS_BETWEEN_PAUSES = 600
@@ -48,6 +50,7 @@ def job(device: str) -> fio.Job:
         "iodepth": 16,
         "time_based": 1,
         "runtime": RUNTIME_S,
+        "ramp_time": LEARNING_S,
         "thinktime": f"{PAUSE_S}s",
         "thinktime_blocks": READS_BETWEEN_PAUSES,
     }
@@ -81,7 +84,7 @@ def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, floa
                 before = written_mib(stack)
                 reads = fio.start(guest, job(stack.device), seed=seed)
                 foreground.end()
-                done = reads.wait(RUNTIME_S + 60).only
+                done = reads.wait(LEARNING_S + RUNTIME_S + 60).only
                 drained = written_mib(stack) - before
     return {
         "reads_per_busy_s": reads_per_busy_s(done.ios, done.runtime_ms / 1000),

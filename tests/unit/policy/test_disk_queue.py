@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from ebbgate.policy.state import State
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.disk_queue import described, holds_back
 from ebbgate.policy.strategies.explanation import of_destage
-from ebbgate.policy.strategies.idle_destage import gate_of
+from ebbgate.policy.strategies.gap_use import GapUse, Rest
+from ebbgate.policy.strategies.idle_destage import gate_of, on_edge, on_queue
+from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
+from ebbgate.signals.gap_ends import EndWindow
 from ebbgate.units import KIB, MIB, NS_PER_MS
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 from tests.sim.scenarios import GapDrain, gap_drain
@@ -136,6 +140,18 @@ def test_the_queues_stay_shallow_until_what_a_gap_left_is_written(
     assert state.destage.sampled is bool(depth)
 
 
+@pytest.mark.parametrize(("under_way", "depth"), [(3, 8), (0, 0)])
+def test_the_queues_are_deep_before_users_return_once_nothing_is_under_way(
+    under_way: int, depth: int
+) -> None:
+    state = run(*frames())[0].destage
+    last = queue_sample(3980, under_way)
+    state = replace(state, gap=replace(state.gap, rest=Rest.END, last=last))
+    params = WIDE.destage or DestageParams()
+    returned = on_edge(state, busy_edge(4000, 2500), params)
+    assert [gate_of(each, params).queue_depth for each in (state, returned)] == [depth, depth]
+
+
 def test_a_queue_that_somebody_else_sets_stays_while_the_gate_is_open() -> None:
     foreign = frozenset({"queue_depth:sda"})
     _, gate = run(*frames(), idle_frame(1600, knobs=BFQ, foreign_knobs=foreign))
@@ -156,6 +172,17 @@ def test_dm_cache_is_paced_on_shallow_queues() -> None:
     assert state.destage.sampled
     _, gate = run(*frames(), busy_edge(2000), policy=policy)
     assert (gate.kind, gate.queue_depth) == (GateKind.CLOSED, depth)
+
+
+def test_dm_cache_cleans_many_blocks_on_deep_queues_where_the_end_is_foreseen() -> None:
+    policy = default_policy(Kind.DM_CACHE)
+    state, _ = run(*frames(), policy=policy)
+    foreseen = GapUse(window=EndWindow(2_300 * NS_PER_MS, 2_550 * NS_PER_MS))
+    params = policy.destage
+    assert params is not None
+    destage = replace(state.destage, gap=foreseen)
+    gate = gate_of(on_queue(destage, queue_sample(1520, 4), params), params)
+    assert (gate.depth_ios, gate.queue_depth) == (DEPTH_WIDE_IOS, 0)
 
 
 def simulated(**setup: Any) -> GapDrain:

@@ -114,9 +114,12 @@ def test_the_run_off_is_measured_from_the_begin_of_a_rest_until_nothing_is_under
     use = sampled(use, 2360, 9)
     assert run_off_ms(use) == 120
     assert run_off_ms(sampled(use, 2540, 0)) == pytest.approx(1.3 * 200)
-    # It is measured once; a short one shortens it slowly.
+    # It is measured once; a short one shortens it, but hardly the part that no sample shows.
     assert run_off_ms(sampled(sampled(use, 2540, 0), 2546, 0)) == pytest.approx(1.3 * 200)
-    assert run_off_ms(sampled(use, 2365, 0)) == pytest.approx(0.98 * 120)
+    assert run_off_ms(sampled(use, 2365, 0)) == pytest.approx(0.8 * 120)
+    hiding = gap_use.judge(use, 2)
+    assert (run_off_ms(hiding), hiding.hidden_ns) == (240, 120 * NS_PER_MS)
+    assert run_off_ms(sampled(hiding, 2365, 0)) == pytest.approx((0.8 + 0.98) * 120)
 
 
 def test_a_rest_that_ends_early_measures_no_run_off() -> None:
@@ -344,11 +347,19 @@ def felt_after(length_ms: int, under_way: int, *ms: float) -> DestageState:
     return run(*events).destage
 
 
-@pytest.mark.parametrize(("ms", "run_off"), [(1, 182), (3.3, 227.5), (4.5, 273), (90, 364)])
-def test_what_is_felt_after_a_foreseen_end_lets_the_next_rest_begin_earlier(
-    ms: float, run_off: float
+@pytest.mark.parametrize(
+    ("ms", "run_off"),
+    [
+        ([90, 4.5], 364),
+        ([4.5, 3.3], 227.5),
+        ([3.3, 1, 4.5], 273),
+        ([4.5, 1, 1, 4.5], 182),
+    ],
+)
+def test_rests_begin_earlier_once_two_of_three_foreseen_ends_or_one_much_is_felt(
+    ms: list[float], run_off: float
 ) -> None:
-    state = felt_after(2500, 0, ms)
+    state = felt_after(2500, 0, *ms)
     assert state.gap.foreseen
     assert state.cap.bytes_per_s is None
     assert run_off_ms(state.gap) == pytest.approx(run_off)

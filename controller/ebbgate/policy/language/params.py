@@ -168,7 +168,8 @@ DESTAGE: Final = (
         "queue_target",
         _duration(NS_PER_MS, NS_PER_S),
         ("pace", "target_ns"),
-        "Time that write-back under way may take in a gap: about what a new request waits.",
+        "Time that write-back under way may take in a gap whose end is not foreseen: about what a"
+        " new request waits.",
         _DM_CACHE,
     ),
     Param(

@@ -30,10 +30,10 @@ from ebbgate.units import KIB, NS_PER_S
 
 CAP_MIN_BYTES_PER_S: Final = 256 * KIB
 SLOWER_MIN, SLOWER_MAX, FASTER = 0.5, 0.9, 1.3
-_RECENT: Final = 3
-_FELT_MIN: Final = 2
+RECENT: Final = 3
+FELT_MIN: Final = 2
 """Of the recent gaps so many must be felt."""
-_MUCH: Final = 2
+MUCH: Final = 2
 """Or one by so many times the target."""
 _RETRY_NS: Final = 180 * NS_PER_S
 _BEYOND: Final = 1.5
@@ -64,11 +64,11 @@ def judge(cap: DrainCap, found: Disturbance, target_ns: int, now_ns: int) -> Dra
     if felt_ns is None or rate <= 0 or found.gap_end_ns <= cap.judged_gap_ns:
         return cap
     settling, over = not cap.recent, felt_ns > target_ns
-    recent = (*cap.recent, over)[-_RECENT:]
+    recent = (*cap.recent, over)[-RECENT:]
     cap = replace(cap, judged_gap_ns=found.gap_end_ns, recent=(False,) if settling else recent)
     if not over:
         return replace(cap, calm=True, bytes_per_s=_faster(cap, rate, now_ns))
-    if settling or (sum(recent) < _FELT_MIN and felt_ns < _MUCH * target_ns):
+    if settling or (sum(recent) < FELT_MIN and felt_ns < MUCH * target_ns):
         return cap
     share = min(SLOWER_MAX, max(SLOWER_MIN, target_ns / felt_ns))
     cap = replace(cap, bytes_per_s=max(float(CAP_MIN_BYTES_PER_S), share * rate), recent=())

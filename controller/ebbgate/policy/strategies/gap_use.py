@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final
 
 from ebbgate.model.records import QueueSample
+from ebbgate.policy.strategies.drain_cap import FELT_MIN, MUCH, RECENT
 from ebbgate.signals.gap_ends import ENDS_MIN, EndWindow, end_window, remember
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 
@@ -25,7 +26,9 @@ RUN_OFF_NS_MIN: Final = 60 * NS_PER_MS
 """Samples of the queue come every 20 ms, and writes of a knob take some."""
 RUN_OFF_NS_MAX: Final = NS_PER_S
 """What takes longer, a rest does not prevent: the rate must be lower."""
-_MARGIN, _FORGET, _LONGER = 1.3, 0.98, 1.5
+_MARGIN, _LONGER = 1.3, 1.5
+_FORGET, _FORGET_HIDDEN = 0.8, 0.98
+"""What the queue shows is measured in each gap; what a disk's cache hides is felt now and then."""
 _EARLIER_MIN, _EARLIER_MAX = 1.25, 2.0
 AHEAD_BYTES: Final = 2 * MIB
 """What is written beyond the rate before a rest. It comes on top of what is under way, and most of
@@ -69,8 +72,10 @@ class GapUse:
 
     - `lengths_ns`: of recent gaps. `window`: when this one is likely to end, as idle times.
     - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
+    - `hidden_ns`: the part of it that no sample shows.
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
     - `foreseen`: the gate rested when the last gap ended.
+    - `felt`: whether users felt the last gaps of this kind.
     - `last`: the last sample of the queue, of any gap.
     - `ahead_bytes`: how much more was written than the rate allows; negative: less.
     """
@@ -79,10 +84,18 @@ class GapUse:
     window: EndWindow | None = None
     rest: Rest = Rest.NONE
     run_off_ns: int = 120 * NS_PER_MS
+    hidden_ns: int = 0
     run_off_began_ns: int = 0
     foreseen: bool = False
+    felt: tuple[bool, ...] = ()
     last: QueueSample | None = None
     ahead_bytes: float = 0.0
+
+    @property
+    def empty(self) -> bool:
+        """Whether the gate rests before the end of the gap, and nothing is under way any more."""
+        last = self.last
+        return self.rest is Rest.END and last is not None and last.under_way_ios == 0
 
     @property
     def foreseeing(self) -> bool:
@@ -127,8 +140,7 @@ def on_queue(
     """
     use = replace(use, last=sample, ahead_bytes=_ahead_bytes(use, sample, cap_bytes_per_s))
     if use.run_off_began_ns and sample.under_way_ios == 0:
-        ran_off_ns = round(_MARGIN * (sample.at_ns - use.run_off_began_ns))
-        use = replace(use, run_off_began_ns=0, run_off_ns=_bounded(use, ran_off_ns))
+        use = _measured(use, round(_MARGIN * (sample.at_ns - use.run_off_began_ns)))
     if use.rest is Rest.END:
         return use
     if _too_fast(use, cap_bytes_per_s) or not _fits(use, sample, done_ios_per_s):
@@ -136,13 +148,19 @@ def on_queue(
     return _without_rest(use) if use.rest is Rest.RATE else use
 
 
-def earlier(use: GapUse, felt_ratio: float) -> GapUse:
-    """Return the state in which rests begin earlier; `felt_ratio`: what was felt over the target.
+def judge(use: GapUse, felt_ratio: float) -> GapUse:
+    """Let rests begin earlier if gaps are felt; `felt_ratio`: what was felt over the target.
 
-    So much earlier that the disk has written what its own cache held, which no sample shows.
+    So much earlier that the disk has written what its own cache held, which no sample shows. As in
+    `drain_cap`, one gap may be felt by chance.
     """
+    felt = (*use.felt, felt_ratio > 1)[-RECENT:]
+    if felt_ratio <= 1 or (sum(felt) < FELT_MIN and felt_ratio < MUCH):
+        return replace(use, felt=felt)
     factor = min(_EARLIER_MAX, max(_EARLIER_MIN, felt_ratio))
-    return replace(use, run_off_ns=min(RUN_OFF_NS_MAX, round(factor * use.run_off_ns)))
+    longer_ns = min(RUN_OFF_NS_MAX, round(factor * use.run_off_ns)) - use.run_off_ns
+    run_off_ns, hidden_ns = use.run_off_ns + longer_ns, use.hidden_ns + longer_ns
+    return replace(use, felt=(), run_off_ns=run_off_ns, hidden_ns=hidden_ns)
 
 
 def rarer(use: GapUse, idle_ns: int) -> float:
@@ -177,8 +195,12 @@ def _without_rest(use: GapUse) -> GapUse:
     return replace(use, rest=Rest.NONE, run_off_began_ns=0)
 
 
-def _bounded(use: GapUse, ran_off_ns: int) -> int:
-    return min(RUN_OFF_NS_MAX, max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * use.run_off_ns)))
+def _measured(use: GapUse, ran_off_ns: int) -> GapUse:
+    """Return the state after a run-off that took this long, a margin included."""
+    hidden_ns = round(_FORGET_HIDDEN * use.hidden_ns)
+    seen_ns = max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * (use.run_off_ns - use.hidden_ns)))
+    run_off_ns = min(RUN_OFF_NS_MAX, seen_ns + hidden_ns)
+    return replace(use, run_off_began_ns=0, run_off_ns=run_off_ns, hidden_ns=hidden_ns)
 
 
 def _fits(use: GapUse, sample: QueueSample, done_ios_per_s: float) -> bool:

@@ -43,12 +43,23 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
     if state.phase is not Phase.DESTAGE:
         depth = params.queue_depth if state.shallow_until_ns else 0
         return Gate(GateKind.CLOSED, _leak_bytes_per_s(state, params), queue_depth=depth)
-    depth = params.queue_depth if state.shallow else 0
+    depth = params.queue_depth if _queue_is_short(state, params) else 0
     if state.resting:
         return Gate(GateKind.RESTING, _leak_bytes_per_s(state, params), queue_depth=depth)
     if _opens_wide(params):
         return Gate(GateKind.OPEN, mean_rate_max(state, params) or 0, queue_depth=depth)
     return replace(state.pace.gate, queue_depth=depth)
+
+
+def _queue_is_short(state: DestageState, params: DestageParams) -> bool:
+    """Return whether the disks take few requests at once now.
+
+    Parallel reads need the deep queue at once when they return. The blocks of dm-cache come in an
+    order that only a disk with many of them can sort, so a deep queue drains twice as much; in a
+    gap whose end is foreseen nobody waits for them.
+    """
+    sorts = state.gap.foreseeing and not _opens_wide(params)
+    return state.shallow and not state.gap.empty and not sorts
 
 
 def _opens_wide(params: DestageParams) -> bool:
@@ -67,9 +78,7 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
         idle_since_ns=edge.at_ns - edge.length_ns,
     )
     if not state.idle:
-        state = replace(state, gap=gap_use.end(state.gap, edge.length_ns))
-    if state.phase is Phase.DESTAGE and not state.idle:
-        return _end_gap(state, edge.at_ns, params)
+        return _end_gap(state, edge.at_ns, params, edge.length_ns)
     if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
         needed_ms = state.wait.wait_ns // NS_PER_MS
         why = f"idle for {edge.length_ns // NS_PER_MS} ms (needs {needed_ms})"
@@ -143,9 +152,9 @@ def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> Desta
         return replace(state, cap=cap)
     # Nothing was under way, so the rate of that gap says nothing about others.
     state = replace(state, cap=replace(state.cap, judged_gap_ns=cap.judged_gap_ns))
-    if found.felt_ns is None or found.felt_ns <= target_ns:
+    if found.felt_ns is None:
         return state
-    return replace(state, gap=gap_use.earlier(state.gap, found.felt_ns / max(1, target_ns)))
+    return replace(state, gap=gap_use.judge(state.gap, found.felt_ns / max(1, target_ns)))
 
 
 def mean_rate_max(state: DestageState, params: DestageParams) -> int | None:
@@ -179,10 +188,16 @@ def _watch_residue(state: DestageState, now_ns: int, under_way_ios: int | None) 
     return state
 
 
-def _end_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
-    until_ns = now_ns + params.shallow_ns_max if state.shallow else 0
+def _end_gap(
+    state: DestageState, now_ns: int, params: DestageParams, length_ns: int = 0
+) -> DestageState:
+    """Close the gate after a gap of this length; 0: it is unknown."""
+    left_over = state.shallow and not state.gap.empty
+    state = replace(state, gap=gap_use.end(state.gap, length_ns))
+    if state.phase is not Phase.DESTAGE:
+        return state
     state = _enter(state, Phase.WAIT, now_ns, "a request arrived")
-    return replace(state, shallow_until_ns=until_ns)
+    return replace(state, shallow_until_ns=now_ns + params.shallow_ns_max if left_over else 0)
 
 
 def _transition(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
@@ -200,7 +215,6 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         return _drain(state, frame.at_ns, "the volume is idle", params)
     if state.phase is Phase.DESTAGE and not state.idle:
         # The edge was lost.
-        state = replace(state, gap=gap_use.end(state.gap))
         state = _end_gap(state, frame.at_ns, params)
     if state.phase is Phase.WAIT:
         due = pressure_reason(state, frame, params)
@@ -356,6 +370,9 @@ def _begin(
 def _pace_params(state: DestageState, now_ns: int, params: DestageParams) -> PaceParams:
     if state.phase is not Phase.DESTAGE:
         return params.pressure_pace
+    if state.gap.foreseeing:
+        # The gate rests in time, so that any number may be under way until then.
+        return replace(params.pace, foreseen=True)
     cap = _cap(state, now_ns, params)
     if cap is None or cap >= params.pace.rate_max_bytes_per_s:
         return params.pace
