@@ -19,7 +19,7 @@ from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.rollback_guard import Verdict, WatchedSetting
 from ebbgate.policy.state import OverrideChange, State, WarmChange
-from ebbgate.policy.strategies import idle_destage
+from ebbgate.policy.strategies import idle_destage, pressure
 from ebbgate.policy.strategies.destage_state import Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import format_bytes, format_ns
@@ -153,7 +153,7 @@ def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
     if own.by != IDLE_DESTAGE or state.destage.phase is not Phase.PRESSURE:
         return own
     rolled_back = rollback_guard.verdict(arbiter.rollback, WatchedSetting.GATE, now_ns) is not None
-    if rolled_back and not idle_destage.must_destage(state.frame, params):
+    if rolled_back and not pressure.must_destage(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
         shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
         return Ruling(shut, ROLLBACK_GUARD, "users waited longer after the gate was opened")

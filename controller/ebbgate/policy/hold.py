@@ -14,7 +14,7 @@ from typing import Final
 
 from ebbgate.model.frame import Frame
 from ebbgate.policy.strategies.destage_state import DestageParams
-from ebbgate.policy.strategies.idle_destage import must_destage
+from ebbgate.policy.strategies.pressure import must_destage
 from ebbgate.units import MIB, NS_PER_S, format_ns
 
 AGE_NS_MAX: Final = 24 * 3600 * NS_PER_S

@@ -20,8 +20,8 @@ from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.rollback_guard import WatchedSetting
 from ebbgate.policy.rules import Rule, RulesState
 from ebbgate.policy.state import ArbiterState, State
-from ebbgate.policy.strategies import idle_destage
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.pressure import must_destage
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamState
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import frame, volume_state
@@ -296,10 +296,10 @@ def test_a_gate_that_the_guard_shuts_stays_within_the_limits() -> None:
 
 def test_must_destage_has_the_thresholds_of_idle_destage() -> None:
     params = DestageParams()
-    assert idle_destage.must_destage(None, params)
-    assert not idle_destage.must_destage(seen(1), params)
-    assert idle_destage.must_destage(seen(1, time_to_full_s=39.0), params)
-    assert not idle_destage.must_destage(seen(1, time_to_full_s=41.0), params)
+    assert must_destage(None, params)
+    assert not must_destage(seen(1), params)
+    assert must_destage(seen(1, time_to_full_s=39.0), params)
+    assert not must_destage(seen(1, time_to_full_s=41.0), params)
 
 
 # ---- when overrides end -------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
-from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample
-from ebbgate.policy.strategies import disk_queue, drain_cap, gap_use, pace
+from ebbgate.model.records import Edge, EdgeKind, QueueSample
+from ebbgate.policy.strategies import disk_queue, drain_cap, gap_use, pace, pressure
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
@@ -30,8 +30,6 @@ _LEARN_INTERVAL_NS = NS_PER_S
 """The wait is learned from many gaps, so not at every tick."""
 _AT_ONCE_IOS = 128
 """bcache has 64 pieces under way at once: at a limit of so many in a second they are half of it."""
-_EASE = 2.0
-"""Hysteresis: the level itself moves as soon as the gate opens."""
 
 
 def gate_of(state: DestageState, params: DestageParams) -> Gate:
@@ -217,66 +215,17 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         # The edge was lost.
         state = _end_gap(state, frame.at_ns, params)
     if state.phase is Phase.WAIT:
-        due = pressure_reason(state, frame, params)
+        due = pressure.reason(state, frame, params)
         if due:
             return _begin(state, Phase.PRESSURE, frame.at_ns, due, params.pressure_pace)
     lasted_ns = frame.at_ns - state.since_ns
     if (
         state.phase is Phase.PRESSURE
         and lasted_ns >= params.pressure_min_ns
-        and not pressure_reason(state, frame, params)
+        and not pressure.reason(state, frame, params)
     ):
         return _enter(state, Phase.WAIT, frame.at_ns, "no reason left to write back under load")
     return state
-
-
-def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
-    """Return why dirty data must go out under load; empty if it need not."""
-    ease = _EASE if state.phase is Phase.PRESSURE else 1.0
-    waited_ns = frame.at_ns - state.waiting_since_ns
-    full_s = frame.time_to_full_s
-    # A short burst is absorbed, however fast it fills the cache.
-    lasting = waited_ns >= params.burst_ns
-    if lasting and full_s is not None and full_s < params.full_soon_s * ease:
-        return f"the cache is full in {full_s:.0f} s"
-    room, cache = frame.dirty_room_bytes, frame.cache_bytes
-    filling = bool(frame.dirty_in_bytes_per_s)
-    if filling and room is not None and cache and room < params.room_ratio_min * ease * cache:
-        return "the kernel has little room left for dirty data"
-    if waited_ns >= params.age_max_ns:
-        return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
-    busy = frame.backing_busy_foreground_ratio
-    light = busy is not None and busy < params.light_ratio * ease
-    # The time counts again after a pressure that was too much for users; otherwise it would be back
-    # within a second.
-    calm_ns = waited_ns
-    if state.phase is Phase.WAIT:
-        calm_ns = min(waited_ns, frame.at_ns - state.since_ns)
-    if light and calm_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
-        return f"no idle gap, but users keep the backing device only {busy:.0%} busy"
-    return ""
-
-
-def must_destage(frame: Frame | None, params: DestageParams) -> bool:
-    """Return whether dirty data must go, however long users wait; also if the room is unknown."""
-    if frame is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
-        return True
-    full_s, room = frame.time_to_full_s, frame.dirty_room_bytes
-    if full_s is not None and full_s < params.full_soon_s * _EASE:
-        return True
-    return room < params.room_ratio_min * _EASE * frame.cache_bytes
-
-
-def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
-    """Return whether users wait longer than this share of what the policy allows."""
-    for direction, most_ns in (
-        (Direction.READ, params.read_p99_max_ns),
-        (Direction.WRITE, params.write_p99_max_ns),
-    ):
-        p99_ns = frame.worst_p99_ns(direction)
-        if most_ns is not None and p99_ns is not None and p99_ns > share * most_ns:
-            return True
-    return False
 
 
 def start_bytes(frame: Frame, params: DestageParams) -> int:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Why dirty data must go out under load, where no gap comes. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Direction
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.units import NS_PER_S
+
+_EASE: Final = 2.0
+"""Hysteresis: the level itself moves as soon as the gate opens."""
+
+
+def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
+    """Return why dirty data must go out under load; empty if it need not."""
+    ease = _EASE if state.phase is Phase.PRESSURE else 1.0
+    waited_ns = frame.at_ns - state.waiting_since_ns
+    full_s = frame.time_to_full_s
+    # A short burst is absorbed, however fast it fills the cache.
+    lasting = waited_ns >= params.burst_ns
+    if lasting and full_s is not None and full_s < params.full_soon_s * ease:
+        return f"the cache is full in {full_s:.0f} s"
+    room, cache = frame.dirty_room_bytes, frame.cache_bytes
+    filling = bool(frame.dirty_in_bytes_per_s)
+    if filling and room is not None and cache and room < params.room_ratio_min * ease * cache:
+        return "the kernel has little room left for dirty data"
+    if waited_ns >= params.age_max_ns:
+        return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
+    busy = frame.backing_busy_foreground_ratio
+    light = busy is not None and busy < params.light_ratio * ease
+    # The time counts again after a pressure that was too much for users; otherwise it would be back
+    # within a second.
+    calm_ns = waited_ns
+    if state.phase is Phase.WAIT:
+        calm_ns = min(waited_ns, frame.at_ns - state.since_ns)
+    if light and calm_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
+        return f"no idle gap, but users keep the backing device only {busy:.0%} busy"
+    return ""
+
+
+def must_destage(frame: Frame | None, params: DestageParams) -> bool:
+    """Return whether dirty data must go, however long users wait; also if the room is unknown."""
+    if frame is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
+        return True
+    full_s, room = frame.time_to_full_s, frame.dirty_room_bytes
+    if full_s is not None and full_s < params.full_soon_s * _EASE:
+        return True
+    return room < params.room_ratio_min * _EASE * frame.cache_bytes
+
+
+def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
+    """Return whether users wait longer than this share of what the policy allows."""
+    for direction, most_ns in (
+        (Direction.READ, params.read_p99_max_ns),
+        (Direction.WRITE, params.write_p99_max_ns),
+    ):
+        p99_ns = frame.worst_p99_ns(direction)
+        if most_ns is not None and p99_ns is not None and p99_ns > share * most_ns:
+            return True
+    return False
