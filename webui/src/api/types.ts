@@ -29,6 +29,7 @@ export type Health = Schemas["Health"];
 export type Job = Schemas["Job"];
 export type Latency = Schemas["Latency"];
 export type MissRatio = Schemas["MissRatio"];
+export type Pin = Schemas["Pin"];
 export type Proposal = Schemas["Proposal"];
 export type Samples = Schemas["Samples"];
 export type Volume = Schemas["Volume"];

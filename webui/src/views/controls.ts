@@ -8,6 +8,7 @@ import { attribute, button, h, text } from "./dom";
 import { field, form } from "./form";
 import { jobList } from "./jobs";
 import { askReleaseAll, endHold, overrideList, rowsOf } from "./overrides";
+import { pinList } from "./pins";
 import { requestChange } from "./actions";
 
 const MODES: readonly (readonly [string, string])[] = [
@@ -48,8 +49,8 @@ export function controls(): Controls {
     "Release all …",
     withVolume((volume) => void askReleaseAll(volume)),
   );
-  const overrides = overrideList();
   const jobs = jobList();
+  const lists = [overrideList(), jobs, pinList()];
   const element = h(
     "section",
     { class: "controls", "aria-label": "Changes" },
@@ -64,8 +65,7 @@ export function controls(): Controls {
       jobs.begin,
       releaseAll,
     ),
-    overrides.element,
-    jobs.element,
+    lists.map((each) => each.element),
   );
   return {
     element,
@@ -78,8 +78,7 @@ export function controls(): Controls {
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
       releaseAll.hidden = rowsOf(volume).length === 0;
-      overrides.update(volume);
-      jobs.update(volume);
+      lists.forEach((each) => each.update(volume));
     },
   };
 }
