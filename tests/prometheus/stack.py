@@ -28,6 +28,13 @@ DASHBOARDS = {
     "fleet": PACKAGING / "grafana/ebbgate-fleet.json",
 }
 
+POLICY = """\
+version: 1
+name: hot
+why: Every strategy has its metrics.
+strategies: [idle_destage, stream_bypass, promote_hot]
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
@@ -92,6 +99,8 @@ def stack(folder: Path) -> Iterator[Stack]:
     """Everything, from an empty folder."""
     with ExitStack() as exits:
         machine.make(folder)
+        (folder / "policies").mkdir()
+        (folder / "policies/hot.yaml").write_text(POLICY)
         daemon = exits.enter_context(running(folder, "daemon", machine.argv(folder, "daemon")))
         state, run, policies = (folder / name for name in ("state", "run", "policies"))
         words = web_words(state, run, policies, folder / "no-pages")

@@ -163,6 +163,7 @@ KEPT_FOR_PEOPLE = {
     "ebbgate_disturbance_seconds",
     "ebbgate_probe_restarts_total",
     "ebbgate_history_dropped_total",
+    "ebbgate_promotion_pending_bytes",
 }
 """No panel and no alert: for those who ask."""
 
