@@ -32,7 +32,7 @@ MOVE_NS: Final = 16 * NS_PER_MS
 CYCLE_S: Final = 5
 """The mover reads for its share of so many seconds, then rests."""
 WINDOW_S: Final = 10
-_HIT_BUCKET, _MISS_BUCKET, _SLOW_MISS_BUCKET = 24, 48, 52
+_HIT_BUCKET, _MISS_BUCKET, _SLOW_MISS_BUCKET = 24, 48, 56
 
 Load = Callable[[Random, int], Iterable[int]]
 """The chunks that users read in a second, for each second."""

@@ -197,7 +197,7 @@ class _Runner:
                 self._fitted.clear()
             if wait_ns and destage is not None:
                 destage = replace(destage, wait_ns=wait_ns)
-            self._fitted[key] = replace(policy, destage=destage, streams=None)
+            self._fitted[key] = replace(policy, destage=destage, streams=None, promotion=None)
         return self._fitted[key]
 
 

@@ -325,6 +325,11 @@ def notes_of(
             "the history does not keep run lengths, so the effect of stream_bypass is unknown; here"
             " only rules set the cutoff"
         )
+    if any(policy.promotion is not None for policy in used):
+        yield (
+            "the history does not keep which parts of the volume users missed, so the effect of"
+            " promote_hot is unknown"
+        )
     yield from _of_minutes(history)
     yield from _of_gaps(history, gaps, used)
     yield from _ALWAYS

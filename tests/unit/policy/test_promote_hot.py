@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ebbgate.model.decision import Decision
-from ebbgate.model.frame import Frame
+from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.heat import ChunkMisses, HeatPeriod
 from ebbgate.model.promotion import ChunksMoved
+from ebbgate.model.records import Direction
 from ebbgate.policy.engine import PROMOTE_HOT, Outcome, Policy, State, WarmChange, step
 from ebbgate.policy.strategies.promote_benefit import held_out
 from ebbgate.policy.strategies.promote_stop import MOVER_CUTOFF_BYTES, PromoteParams
@@ -106,6 +107,14 @@ def test_a_stop_condition_ends_moves_and_is_explained(
     decision = run(*frames, policy=policy).decision()
     assert decision.promotion is None
     assert reason(decision).startswith("stopped: ") and text in reason(decision)
+
+
+def test_moves_wait_while_users_wait_longer_than_an_objective() -> None:
+    slow = {(Direction.READ, "miss"): PathLatency(9, 9, 20 * NS_PER_MS, 40 * NS_PER_MS)}
+    policy = replace(POLICY, promotion=PromoteParams(read_p99_max_ns=30 * NS_PER_MS))
+    decision = run(*(frame(n, paths=slow) for n in range(1, 4)), policy=policy).decision()
+    assert decision.promotion is None
+    assert reason(decision) == "stopped: the p99 of reads is 40 ms, above its objective of 30 ms"
 
 
 def test_moves_wait_for_a_warm_up() -> None:

@@ -28,7 +28,13 @@ from ebbgate.policy.strategies.promote_score import (
     weighted,
     without,
 )
-from ebbgate.policy.strategies.promote_share import SHARE_MIN, TimeShare
+from ebbgate.policy.strategies.promote_share import (
+    FELT_FACTOR_MAX,
+    FELT_FACTOR_MIN,
+    SHARE_MIN,
+    TimeShare,
+    felt_factor,
+)
 from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget, charge
 from ebbgate.units import DAY_NS, GIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_frame
@@ -184,7 +190,7 @@ def period(share: TimeShare, *, slower: bool, most: float = 0.5) -> TimeShare:
         moves = at_s // 5 % 2 == 0
         share = replace(share, busy_ns=NS_PER_S if moves else 0)
         share = promote_share.sample(share, reads(at_s, 52 if moves and slower else 48))
-    return promote_share.close_period(share, most, moved=True)
+    return promote_share.close_period(share, most, FELT_FACTOR_MIN, moved=True)
 
 
 def test_the_share_grows_slowly_and_is_halved_when_users_feel_the_mover() -> None:
@@ -194,6 +200,21 @@ def test_the_share_grows_slowly_and_is_halved_when_users_feel_the_mover() -> Non
     assert felt.share == pytest.approx(0.225)
     assert felt.p95_moving_ns is not None and felt.p95_resting_ns is not None
     assert felt.p95_moving_ns > 1.5 * felt.p95_resting_ns
+
+
+@pytest.mark.parametrize(
+    ("gain_ns", "cost_ns", "factor"),
+    [
+        (None, None, 2.0),
+        (5.0, 10.0, 1.5),
+        (-5.0, 10.0, FELT_FACTOR_MIN),
+        (90.0, 10.0, FELT_FACTOR_MAX),
+    ],
+)
+def test_users_may_feel_more_of_moves_that_bring_more(
+    gain_ns: float | None, cost_ns: float | None, factor: float
+) -> None:
+    assert felt_factor(gain_ns, cost_ns) == pytest.approx(factor)
 
 
 @given(st.lists(st.booleans(), max_size=40), st.floats(SHARE_MIN, 0.8))

@@ -198,7 +198,12 @@ def _close_period(state: PromoteState, now_ns: int, params: PromoteParams) -> Pr
         period=state.period + 1,
         moved=0,
         benefit=benefit,
-        share=promote_share.close_period(state.share, params.time_share_max, moved=state.moved > 0),
+        share=promote_share.close_period(
+            state.share,
+            params.time_share_max,
+            promote_share.felt_factor(benefit.gain_ns, benefit.cost_ns),
+            moved=state.moved > 0,
+        ),
         service=state.service.faded(),
         move=state.move.faded(),
     )
@@ -274,7 +279,9 @@ def _phase(
         return PromotePhase.STAND_DOWN, ""
     if not state.period:
         return PromotePhase.LEARN, ""
-    why = others or promote_stop.reason(frame, params, state.budget)
+    why = promote_stop.full_or_spent(frame, params, state.budget)
+    if state.plan.promotion is not None:
+        why = why or others or promote_stop.slow_users(frame, params)
     if why:
         return PromotePhase.STOP, why
     return (PromotePhase.MOVE if state.plan.promotion else PromotePhase.REST), ""

@@ -2,7 +2,9 @@
 """Which share of time the mover may read, learned from what users feel of it. Pure.
 
 The p95 of users' reads while the mover reads is compared with that of the rest of the same period:
-where users feel it, the share is halved, otherwise it grows a little.
+where users feel it, the share is halved, otherwise it grows a little. A second of moves that spares
+the disk three may make users wait longer than one that spares it nothing, so the bound depends on
+the measured gain.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from ebbgate.model.records import Direction, Histogram
 from ebbgate.signals.histogram import add, latency_percentile_ns
 
 SHARE_MIN: Final = 0.05
-FELT_FACTOR: Final = 1.25
-"""Users feel the mover where their p95 is more than this times that of the rest of the period."""
+FELT_FACTOR_MIN: Final = 1.25
+FELT_FACTOR_MAX: Final = 3.0
+"""Users feel the mover where their p95 is more than a factor between these times the other p95."""
 _SHARE_FIRST: Final = 0.4
 _STEP: Final = 0.05
 _READS_MIN: Final = 50
@@ -31,7 +34,7 @@ class TimeShare:
 
     - `sampled_ns`: the end of the last window that was counted; `busy_ns`: of the mover since then.
     - `before_busy`: whether the mover was busy in the window before.
-    - `p95_*`: of the last period that had enough reads.
+    - `p95_*`: of the last period that had enough reads; `felt_factor`: its bound.
     """
 
     share: float = _SHARE_FIRST
@@ -42,6 +45,7 @@ class TimeShare:
     resting: Histogram = ()
     p95_moving_ns: int | None = None
     p95_resting_ns: int | None = None
+    felt_factor: float = FELT_FACTOR_MIN
 
 
 def is_due(share: TimeShare, frame: Frame) -> bool:
@@ -66,8 +70,21 @@ def sample(share: TimeShare, frame: Frame) -> TimeShare:
     return replace(share, moving=tuple(add(share.moving, counts)))
 
 
-def close_period(share: TimeShare, share_max: float, *, moved: bool) -> TimeShare:
-    """Return the share for the next period. `moved`: whether anything was moved in this one."""
+def felt_factor(gain_ns: float | None, cost_ns: float | None) -> float:
+    """Return how many times as long users may wait while the mover reads.
+
+    A share s of time in which they wait f times as long costs them s x (f - 1), and spares the disk
+    s x gain / cost. Before anything was measured both are taken to be the same.
+    """
+    ratio = gain_ns / cost_ns if gain_ns is not None and cost_ns else 1.0
+    return min(max(1.0 + ratio, FELT_FACTOR_MIN), FELT_FACTOR_MAX)
+
+
+def close_period(share: TimeShare, share_max: float, factor: float, *, moved: bool) -> TimeShare:
+    """Return the share for the next period.
+
+    `factor`: see `felt_factor`; `moved`: whether anything was moved in this period.
+    """
     found = replace(share, moving=(), resting=(), share=min(share.share, max(share_max, SHARE_MIN)))
     if not moved:
         return found
@@ -78,13 +95,14 @@ def close_period(share: TimeShare, share_max: float, *, moved: bool) -> TimeShar
         return found
     moving = latency_percentile_ns(share.moving, 0.95) or 0
     resting = latency_percentile_ns(share.resting, 0.95) or 0
-    felt = moving > FELT_FACTOR * resting
+    felt = moving > factor * resting
     wanted = found.share / 2 if felt else found.share + _STEP
     return replace(
         found,
         share=_within(wanted, share_max),
         p95_moving_ns=moving,
         p95_resting_ns=resting,
+        felt_factor=factor,
     )
 
 

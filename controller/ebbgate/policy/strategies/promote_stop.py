@@ -89,17 +89,17 @@ def unsupported(frame: Frame) -> str:
     return ""
 
 
-def reason(frame: Frame, params: PromoteParams, budget: WriteBudget) -> str:
-    """Return why nothing may be moved now; empty if it may."""
+def full_or_spent(frame: Frame, params: PromoteParams, budget: WriteBudget) -> str:
+    """Return why the cache takes nothing now; empty if it does."""
     return (
-        _slow(frame, params)
-        or _full(frame, params)
+        _full(frame, params)
         or _spent(frame, params, budget)
         or (_low_cutoff(frame) if params.by_cutoff else "")
     )
 
 
-def _slow(frame: Frame, params: PromoteParams) -> str:
+def slow_users(frame: Frame, params: PromoteParams) -> str:
+    """Return which objective is exceeded; empty if none is."""
     for direction, most_ns in (
         (Direction.READ, params.read_p99_max_ns),
         (Direction.WRITE, params.write_p99_max_ns),

@@ -15,7 +15,6 @@ from ebbgate.policy.strategies.promote_benefit import (
 )
 from ebbgate.policy.strategies.promote_choice import COST_MARGIN, Plan
 from ebbgate.policy.strategies.promote_hot import PromotePhase, PromoteState
-from ebbgate.policy.strategies.promote_share import FELT_FACTOR
 from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.units import format_bytes, format_ns, format_ratio
 
@@ -119,12 +118,12 @@ def _of_share(state: PromoteState, params: PromoteParams) -> Iterator[Condition]
     share = state.share
     if share.p95_moving_ns is None or share.p95_resting_ns is None:
         return
-    most_ns = FELT_FACTOR * share.p95_resting_ns
+    most_ns = share.felt_factor * share.p95_resting_ns
     yield Condition(
         "p95 of reads during moves",
         format_ns(share.p95_moving_ns),
         "<=",
-        f"{format_ns(most_ns)} ({FELT_FACTOR:g} times that at other times); moves take"
+        f"{format_ns(most_ns)} ({share.felt_factor:.2g} times that at other times); moves take"
         f" {format_ratio(share.share)} of the time, at most {format_ratio(params.time_share_max)}",
         share.p95_moving_ns <= most_ns,
     )
