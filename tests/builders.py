@@ -162,6 +162,24 @@ PROMOTION: Final[dict[str, Any]] = {
 """The status of promote_hot in a document."""
 
 
+HEAT: Final[dict[str, Any]] = {
+    "why": "",
+    "observed_ns": 170 * NS_PER_S,
+    "misses": 4100,
+    "unlisted": 90,
+    "bin_bytes": 8 * MIB,
+    "bins": [0, 310, 3700],
+    "moved": [0, 0, 5],
+    "held_out": [],
+    "chunks": [{"chunk": 17, "misses": 900, "group": "/srv/db/big", "state": "pending"}],
+    "groups": [
+        {"name": "/srv/db/big", "misses": 3700, "chunks": 19, "moved": 5, "held_out": 0},
+        {"name": "", "misses": 310, "chunks": None, "moved": 0, "held_out": 0},
+    ],
+}
+"""Where users missed the cache, in a document."""
+
+
 def live_document(**parts: Any) -> dict[str, Any]:
     """A status document of a volume that is tuned."""
     rates = {
@@ -203,6 +221,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
             "sizes_bytes": [GIB // 16 << octave for octave in range(9)],
             "miss_ratios": [0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.125, 0.1, 0.1],
         },
+        "heat": HEAT,
         "promotion": PROMOTION,
         "knobs": {
             "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},

@@ -30,6 +30,7 @@ from ebbgate.store.maintenance import Maintenance
 from ebbgate.units import GIB, NS_PER_S
 from tests.control_harness import Outcome, answering
 from tests.history_recorder import Tape, play
+from tests.web_heat import heat_parts
 
 _HOUR_S = 3600
 _REST_S = 20
@@ -44,13 +45,17 @@ _LIMITS = HistoryLimits(4 * GIB, DEFAULT_LIMITS.age_ns)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A volume of the history: its tape, and its delay against the others."""
+    """A volume of the history: its tape, and its delay against the others.
+
+    `heat`: the parts of its document on misses, which the recordings lack.
+    """
 
     name: str
     title: str
     tape: Tape
     mode: Mode
     late_s: int
+    heat: dict[str, Any]
 
     @property
     def round_s(self) -> int:
@@ -98,7 +103,7 @@ class Filler:
         """Write the live document of this second, or the last one of the tape."""
         offset_ns = (at_s + part.late_s) % part.round_s * NS_PER_S
         documents = _of_second(part.tape.documents, offset_ns) or [part.tape.documents[-1]]
-        document = {**documents[-1][1], "volume": part.name, "title": part.title}
+        document = {**documents[-1][1], **part.heat, "volume": part.name, "title": part.title}
         if part.name == "bcache0":
             document["miss_ratio"] = _curve(document["cache_bytes"])
             document["overrides"] = [*document["overrides"], *self.overrides]
@@ -150,7 +155,8 @@ def _parts(tapes: Sequence[tuple[Tape, Mode]], count: int) -> Iterator[Part]:
             name, title = f"vg-data{number}", f"vg/data{number}"
         if number == 5:
             name, title = _LONG, _LONG.replace("--", "-").replace("department-", "department/")
-        yield Part(name, title, tape, mode, number * 7)
+        heat = heat_parts(mode) if number < len(tapes) else {}
+        yield Part(name, title, tape, mode, number * 7, heat)
 
 
 def _of_second(rows: Sequence[Any], offset_ns: int) -> list[Any]:

@@ -10,6 +10,7 @@ from ebbgate.control.promotion_status import promotion_status
 from ebbgate.knobs.catalog import CUTOFF, DELAY, MAX_SECTORS
 from ebbgate.model.decision import PROMOTION, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
+from ebbgate.model.heat import HeatStatus
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.pin import PinStatus
 from ebbgate.model.promotion import MoverStatus, PromotionStatus
@@ -80,6 +81,7 @@ class StatusInputs:
     layout: LayoutStatus | None = None
     pins: tuple[PinStatus, ...] = ()
     promotes: bool = False
+    heat: HeatStatus = field(default_factory=HeatStatus)
     mover: MoverStatus = field(default_factory=MoverStatus)
 
 
@@ -123,6 +125,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         gap_counts=frame.gap_counts,
         run_bytes=frame.run_bytes,
         miss_ratio=view.miss_ratio,
+        heat=view.heat,
         knobs=_knobs(view, frame),
         proposals=tuple(_proposal(each, decision) for each in decision.proposals),
         cleaning=_cleaning(view, frame),

@@ -43,6 +43,7 @@ from ebbgate.policy.engine import (
     Outcome,
     Policy,
     ProbeSettings,
+    PromoteState,
     State,
     WarmChange,
     step,
@@ -300,6 +301,8 @@ class VolumeLoop:
 
     def _status_inputs(self, frame: Frame) -> StatusInputs:
         rollbacks = self.state.arbiter.rollback.rollbacks()
+        promotes = self.policy.promotion is not None
+        promote = self.state.promotion if promotes else PromoteState()
         return StatusInputs(
             volume=self.volume,
             policy=self.policy.name,
@@ -319,7 +322,8 @@ class VolumeLoop:
             jobs=self.jobs,
             layout=self.layout,
             pins=self.pins,
-            promotes=self.policy.promotion is not None,
+            promotes=promotes,
+            heat=self.signals.heat(frame, promote),
             mover=self.mover,
             totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )

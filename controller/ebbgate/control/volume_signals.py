@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.control.heat_status import CachedHeatStatus
 from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
-from ebbgate.model.heat import VolumeLayout
+from ebbgate.model.heat import HeatStatus, VolumeLayout
 from ebbgate.model.hot_set import HotSet
 from ebbgate.model.power import NOT_ASKED, DiskPower
 from ebbgate.model.records import HeatRecord, ReuseSamples, Tick, Tracked, TrackRefused
 from ebbgate.model.status import CacheWrites, MissRatioStatus
 from ebbgate.model.volume import VolumeState
+from ebbgate.policy.engine import PromoteState
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import (
     FrameState,
@@ -28,6 +30,7 @@ from ebbgate.signals.frame import (
 )
 from ebbgate.signals.hot_chunks import HotChunks
 from ebbgate.signals.kernel_sleep import KernelSleep
+from ebbgate.signals.recent_misses import RecentMisses, add_period
 from ebbgate.signals.totals import Changes, Totals
 from ebbgate.signals.volume_curve import VolumeCurve
 
@@ -54,6 +57,8 @@ class VolumeSignals:
     _kernel_sleep: KernelSleep | None = None
     _dirty_since_ns: int | None = None
     _curve: VolumeCurve = field(default_factory=VolumeCurve)
+    _misses: RecentMisses = field(default_factory=RecentMisses)
+    _heat: CachedHeatStatus = field(default_factory=CachedHeatStatus)
     _hot: HotChunks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +73,7 @@ class VolumeSignals:
             return
         if isinstance(record, HeatRecord):
             self._frames = on_heat(self._frames, record)
+            self._misses = add_period(self._misses, record.period)
             return
         if isinstance(record, Tracked | TrackRefused):
             self._frames = on_tracked(self._frames, record)
@@ -122,6 +128,10 @@ class VolumeSignals:
     def miss_ratio(self, cache_bytes: int | None) -> MissRatioStatus:
         """Return which share of reads caches of other sizes would miss."""
         return self._curve.status(cache_bytes, self.now_ns())
+
+    def heat(self, frame: Frame, promote: PromoteState) -> HeatStatus:
+        """Return where users missed the cache of late."""
+        return self._heat.get(self._misses, frame, promote, self.writer.volume.size_bytes)
 
     def hot_set(self) -> HotSet:
         """Return the parts of the volume that were used last."""

@@ -7,10 +7,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
+from ebbgate.model.promotion import ChunkState
 from ebbgate.units import MIB
 
 CHUNK_BYTES: Final = MIB
 """Misses are counted by parts of this size (bpf/heat.h), numbered from the volume's start."""
+HEAT_BINS_MAX: Final = 256
+"""The picture of a volume has at most so many parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +72,52 @@ class VolumeLayout:
         if index < 0 or chunk >= self.runs[index].end:
             return ""
         return self.groups[self.runs[index].group]
+
+
+@dataclass(frozen=True, slots=True)
+class MissedChunk:
+    """A chunk that users missed of late. `state`: None where it is not worth a move."""
+
+    chunk: int
+    misses: int
+    group: str = ""
+    state: ChunkState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MissedGroup:
+    """Users' misses of a file or relation of late.
+
+    - `name`: empty for all data of no known file.
+    - `chunks`: how many it has; None for those of no file.
+    - `moved`, `held_out`: of these.
+    """
+
+    name: str
+    misses: int
+    chunks: int | None = None
+    moved: int = 0
+    held_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HeatStatus:
+    """Where users missed the cache in the last minutes; older misses count less.
+
+    - `why`: why that is unknown, or empty; then all other fields have their defaults.
+    - `observed_ns`: the time that `misses` covers. `unlisted`: those whose place is unknown.
+    - `bins`: misses by parts of `bin_bytes` from the volume's start; `moved`, `held_out`: how many
+      chunks of each part promote_hot has moved, and left out to compare.
+    - `chunks`, `groups`: those with the most misses first; `groups` is empty without a layout.
+    """
+
+    why: str = ""
+    observed_ns: int = 0
+    misses: int = 0
+    unlisted: int = 0
+    bin_bytes: int = 0
+    bins: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
+    held_out: tuple[int, ...] = ()
+    chunks: tuple[MissedChunk, ...] = ()
+    groups: tuple[MissedGroup, ...] = ()

@@ -13,6 +13,7 @@ from typing import Final
 
 from ebbgate.model.decision import Condition, GateKind
 from ebbgate.model.frame import Rates, Regime
+from ebbgate.model.heat import HeatStatus
 from ebbgate.model.pin import PinStatus
 from ebbgate.model.power import PowerState
 from ebbgate.model.promotion import PromotionStatus
@@ -250,6 +251,7 @@ class VolumeStatus:
     gap_counts: tuple[float, ...] = ()
     run_bytes: Mapping[Direction, tuple[float, ...]] = field(default_factory=dict)
     miss_ratio: MissRatioStatus | None = None
+    heat: HeatStatus | None = None
     knobs: Mapping[str, KnobStatus] = field(default_factory=dict)
     proposals: tuple[ProposalStatus, ...] = ()
     cleaning: CleaningStatus | None = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ebbgate.model.heat import ChunkRun, VolumeLayout
+from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
 from ebbgate.model.promotion import MoverState, MoverStatus
-from ebbgate.model.records import ReuseSamples
+from ebbgate.model.records import HeatRecord, ReuseSamples
 from ebbgate.model.status import LayoutStatus
 from ebbgate.policy.strategies.promote_stop import PromoteParams
+from ebbgate.signals.frame import NO_HEAT
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from tests.volume_loop_fixture import LoopHarness
 
@@ -63,6 +64,19 @@ def test_what_promote_hot_does_is_in_the_document(enforced: LoopHarness) -> None
     assert (found["phase"], found["saved_ns"]) == ("unknown", None)
     assert (found["mover"], found["mover_why"]) == ("waiting", "job 3 warms /srv/a")
     assert (found["moved_bytes"], found["failed_bytes"], found["busy_ns"]) == (5 * MIB, MIB, 70)
+
+
+def test_where_users_missed_is_in_the_document(enforced: LoopHarness) -> None:
+    assert enforced.kept.document["heat"]["why"] == NO_HEAT
+    now_ns = enforced.now_ns()
+    period = HeatPeriod(now_ns - 10 * NS_PER_S, now_ns, (ChunkMisses(9, 5, 1),))
+    enforced.loop.on_record(HeatRecord("bcache0", now_ns, period))
+    enforced.now_ms += 1000
+    enforced.tick()
+    found = enforced.kept.document["heat"]
+    assert (found["why"], found["misses"], found["bin_bytes"]) == ("", 6, 8 * MIB)
+    assert found["bins"][:3] == [0, 6, 0]
+    assert found["chunks"] == [{"chunk": 9, "misses": 6, "group": "", "state": None}]
 
 
 def test_the_layout_reaches_the_frame(enforced: LoopHarness) -> None:

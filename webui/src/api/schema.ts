@@ -877,6 +877,29 @@ export interface components {
             /** @description Version of ebbgate-web. */
             version: string;
         };
+        /** @description Where users missed the cache in the last minutes. Older misses count less. */
+        Heat: {
+            /** @description The size of each part in `bins`. Unit: B. */
+            bin_bytes: number;
+            /** @description Misses by part of the volume, from its start. Unit: requests. */
+            bins: number[];
+            /** @description Chunks with the most misses. */
+            chunks: components["schemas"]["MissedChunk"][];
+            /** @description Files and relations with the most misses; empty where no file is known. */
+            groups: components["schemas"]["MissedGroup"][];
+            /** @description How many chunks of each part are left out to compare; empty for none. Unit: chunks. */
+            held_out: number[];
+            /** @description All misses. Unit: requests. */
+            misses: number;
+            /** @description How many chunks of each part `promote_hot` has moved of late; empty for none. Unit: chunks. */
+            moved: number[];
+            /** @description The time that `misses` covers. Unit: ns. */
+            observed_ns: number;
+            /** @description Those of which the place is unknown. Unit: requests. */
+            unlisted: number;
+            /** @description Why it is unknown; empty if it is known. */
+            why: string;
+        };
         /** @description A part of the volume that is worth a move into the cache. */
         HotChunk: {
             /** @description Its number from the start of the volume, in chunks of 1 MiB. Unit: chunks. */
@@ -1052,6 +1075,30 @@ export interface components {
             sampled_reads: number;
             /** @description Sizes of the cache, rising by a factor of 2^(1/4); the middle one is the present size. Unit: B. */
             sizes_bytes: number[];
+        };
+        /** @description A part of the volume that users missed in the cache of late. */
+        MissedChunk: {
+            /** @description Its number from the start of the volume, in chunks of 1 MiB. Unit: chunks. */
+            chunk: number;
+            /** @description The file or relation that it belongs to, or empty. */
+            group: string;
+            /** @description Requests that missed it; older ones count less. Unit: requests. */
+            misses: number;
+            /** @description What `promote_hot` does with it: pending, moved or held out; null: nothing. */
+            state: string | null;
+        };
+        /** @description A file or relation that users missed in the cache of late. */
+        MissedGroup: {
+            /** @description Its size; null for data of no known file. Unit: chunks. */
+            chunks: number | null;
+            /** @description Chunks of it that are left out to compare. Unit: chunks. */
+            held_out: number;
+            /** @description Requests that missed it; older ones count less. Unit: requests. */
+            misses: number;
+            /** @description Chunks of it that `promote_hot` has moved of late. Unit: chunks. */
+            moved: number;
+            /** @description The file or relation; empty for all data of no known file. */
+            name: string;
         };
         /** @description A request to the daemon, which carries it out within a second or two. */
         NewIntent: {
@@ -1391,6 +1438,8 @@ export interface components {
             gap_counts: number[];
             /** @description The gate of write-back. */
             gate: components["schemas"]["Gate"];
+            /** @description Where users missed the cache; null from an older daemon. */
+            heat: components["schemas"]["Heat"] | null;
             /** @description The share of read requests of the last five minutes that found all their data in the cache. Partial hits count as misses, bypassed reads as reads. Null without reads. Unit: 1. */
             hit_ratio: number | null;
             /** @description The time that `hit_ratio` covers. Unit: s. */

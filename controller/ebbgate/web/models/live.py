@@ -116,6 +116,48 @@ class MissRatio(Model):
     miss_ratios: list[float] = doc("The share of reads that a cache of each size would miss.", "1")
 
 
+class MissedChunk(Model):
+    """A part of the volume that users missed in the cache of late."""
+
+    chunk: int = doc("Its number from the start of the volume, in chunks of 1 MiB.", "chunks")
+    misses: int = doc("Requests that missed it; older ones count less.", "requests")
+    group: str = doc("The file or relation that it belongs to, or empty.")
+    state: str | None = doc(
+        "What `promote_hot` does with it: pending, moved or held out; null: nothing."
+    )
+
+
+class MissedGroup(Model):
+    """A file or relation that users missed in the cache of late."""
+
+    name: str = doc("The file or relation; empty for all data of no known file.")
+    misses: int = doc("Requests that missed it; older ones count less.", "requests")
+    chunks: int | None = doc("Its size; null for data of no known file.", "chunks")
+    moved: int = doc("Chunks of it that `promote_hot` has moved of late.", "chunks")
+    held_out: int = doc("Chunks of it that are left out to compare.", "chunks")
+
+
+class Heat(Model):
+    """Where users missed the cache in the last minutes. Older misses count less."""
+
+    why: str = doc("Why it is unknown; empty if it is known.")
+    observed_ns: int = doc("The time that `misses` covers.", "ns")
+    misses: int = doc("All misses.", "requests")
+    unlisted: int = doc("Those of which the place is unknown.", "requests")
+    bin_bytes: int = doc("The size of each part in `bins`.", "B")
+    bins: list[int] = doc("Misses by part of the volume, from its start.", "requests")
+    moved: list[int] = doc(
+        "How many chunks of each part `promote_hot` has moved of late; empty for none.", "chunks"
+    )
+    held_out: list[int] = doc(
+        "How many chunks of each part are left out to compare; empty for none.", "chunks"
+    )
+    chunks: list[MissedChunk] = doc("Chunks with the most misses.")
+    groups: list[MissedGroup] = doc(
+        "Files and relations with the most misses; empty where no file is known."
+    )
+
+
 class Job(Model):
     """A warm-up: a file or a range that is read into the cache."""
 
@@ -273,6 +315,7 @@ class Volume(Model):
     miss_ratio: MissRatio | None = doc(
         "What other sizes of the cache would bring; null from an older daemon."
     )
+    heat: Heat | None = doc("Where users missed the cache; null from an older daemon.")
     knobs: dict[str, Knob] = doc("All knobs by kernel name.")
     proposals: list[Proposal] = doc("What each strategy proposes now, and which one decides.")
     cleaning: CleaningState | None = doc("A cleaning under way; null if there is none.")

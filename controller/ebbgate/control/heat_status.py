@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds the status of users' misses by place for people. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Final
+
+from ebbgate.model.frame import Frame
+from ebbgate.model.heat import (
+    CHUNK_BYTES,
+    HEAT_BINS_MAX,
+    HeatStatus,
+    MissedChunk,
+    MissedGroup,
+    VolumeLayout,
+)
+from ebbgate.model.promotion import ChunkState
+from ebbgate.policy.engine import PromoteState
+from ebbgate.signals.recent_misses import RecentMisses, bin_chunks, binned
+
+_LISTED_MAX: Final = 20
+"""Chunks and groups in the status, which is written once a second."""
+
+
+@dataclass(slots=True)
+class CachedHeatStatus:
+    """The status of one volume, built anew after each period of misses; it changes in place."""
+
+    _shown: HeatStatus = field(default_factory=HeatStatus)
+    _period_ns: int = 0
+
+    def get(
+        self, recent: RecentMisses, frame: Frame, promote: PromoteState, volume_bytes: int
+    ) -> HeatStatus:
+        """Return the status. `promote`: the state of promote_hot, all defaults where it is off."""
+        if frame.heat is None:
+            return HeatStatus(why=frame.missing.get("heat", "no record of misses yet"))
+        if recent.ended_ns != self._period_ns:
+            self._period_ns = recent.ended_ns
+            self._shown = heat_status(recent, frame.layout, promote, volume_bytes)
+        return self._shown
+
+
+def heat_status(
+    recent: RecentMisses,
+    layout: VolumeLayout | None,
+    promote: PromoteState,
+    volume_bytes: int,
+) -> HeatStatus:
+    """Return the status."""
+    listed = promote.plan.listed
+    held_out = {chunk for chunk, each in promote.benefit.chunks.items() if each.held_out}
+    held_out.update(chunk for chunk, each in listed.items() if each.held_out)
+    states = dict.fromkeys(listed, ChunkState.PENDING)
+    states |= dict.fromkeys((*promote.in_cache, *promote.plan.done), ChunkState.MOVED)
+    states |= dict.fromkeys(held_out, ChunkState.HELD_OUT)
+    moved = [chunk for chunk, state in states.items() if state is ChunkState.MOVED]
+    hottest = nlargest(_LISTED_MAX, recent.chunks, key=recent.chunks.__getitem__)
+    total = -(-volume_bytes // CHUNK_BYTES)
+    each = bin_chunks(total, HEAT_BINS_MAX)
+    return HeatStatus(
+        observed_ns=round(recent.observed_ns),
+        misses=round(sum(recent.chunks.values()) + recent.unlisted),
+        unlisted=round(recent.unlisted),
+        bin_bytes=each * CHUNK_BYTES,
+        bins=binned(recent.chunks.items(), total, each),
+        moved=_counted(moved, total, each),
+        held_out=_counted(held_out, total, each),
+        chunks=tuple(
+            MissedChunk(
+                chunk,
+                round(recent.chunks[chunk]),
+                layout.group_of(chunk) if layout else "",
+                states.get(chunk),
+            )
+            for chunk in hottest
+        ),
+        groups=_groups(recent, layout, moved, held_out) if layout else (),
+    )
+
+
+def _counted(chunks: Collection[int], total: int, each: int) -> tuple[int, ...]:
+    """Return how many of the chunks each part has; empty without any."""
+    return binned(((chunk, 1) for chunk in chunks), total, each) if chunks else ()
+
+
+def _groups(
+    recent: RecentMisses,
+    layout: VolumeLayout,
+    moved: Iterable[int],
+    held_out: Iterable[int],
+) -> tuple[MissedGroup, ...]:
+    misses = defaultdict[str, float](float)
+    for chunk, count in recent.chunks.items():
+        misses[layout.group_of(chunk)] += count
+    sizes = Counter[str]()
+    for run in layout.runs:
+        sizes[layout.groups[run.group]] += run.end - run.first
+    moved_of = Counter(map(layout.group_of, moved))
+    held_out_of = Counter(map(layout.group_of, held_out))
+    return tuple(
+        MissedGroup(name, round(misses[name]), sizes.get(name), moved_of[name], held_out_of[name])
+        for name in nlargest(_LISTED_MAX, misses, key=misses.__getitem__)
+    )
