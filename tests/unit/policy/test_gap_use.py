@@ -116,10 +116,10 @@ def test_the_run_off_is_measured_from_the_begin_of_a_rest_until_nothing_is_under
     assert run_off_ms(sampled(use, 2540, 0)) == pytest.approx(1.3 * 200)
     # It is measured once; a short one shortens it, but hardly the part that no sample shows.
     assert run_off_ms(sampled(sampled(use, 2540, 0), 2546, 0)) == pytest.approx(1.3 * 200)
-    assert run_off_ms(sampled(use, 2365, 0)) == pytest.approx(0.8 * 120)
+    assert run_off_ms(sampled(use, 2365, 0)) == pytest.approx(0.9 * 120)
     hiding = gap_use.judge(use, 2)
     assert (run_off_ms(hiding), hiding.hidden_ns) == (240, 120 * NS_PER_MS)
-    assert run_off_ms(sampled(hiding, 2365, 0)) == pytest.approx((0.8 + 0.98) * 120)
+    assert run_off_ms(sampled(hiding, 2365, 0)) == pytest.approx((0.9 + 0.98) * 120)
 
 
 def test_a_rest_that_ends_early_measures_no_run_off() -> None:

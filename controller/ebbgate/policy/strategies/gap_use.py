@@ -27,7 +27,7 @@ RUN_OFF_NS_MIN: Final = 60 * NS_PER_MS
 RUN_OFF_NS_MAX: Final = NS_PER_S
 """What takes longer, a rest does not prevent: the rate must be lower."""
 _MARGIN, _LONGER = 1.3, 1.5
-_FORGET, _FORGET_HIDDEN = 0.8, 0.98
+_FORGET, _FORGET_HIDDEN = 0.9, 0.98
 """What the queue shows is measured in each gap; what a disk's cache hides is felt now and then."""
 _EARLIER_MIN, _EARLIER_MAX = 1.25, 2.0
 AHEAD_BYTES: Final = 2 * MIB
