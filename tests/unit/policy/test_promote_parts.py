@@ -125,43 +125,36 @@ def test_held_out_chunks_are_compared_only_as_far_as_the_list_was_moved() -> Non
     assert all(each.at_ns == 5 for each in plan.to_watch(5).values())
 
 
-def measured(seed: int, effect: float) -> tuple[float, float]:
-    """Gain and error, in misses, of 320 chunks of which each move saves this share of misses."""
+def sample(seed: int, effect: float) -> tuple[Benefit, float]:
+    """320 chunks of which each move saves this share of misses, and what it saves on average."""
     random = Random(seed)
-    chunks, misses = {}, {}
+    chunks, misses, saved = {}, {}, []
     for chunk in range(320):
         held = random.random() < 1 / 16
-        rate = random.paretovariate(1.5)
+        rate = random.paretovariate(3)
         chunks[chunk] = Watched(0, rate, held)
         untouched = rate * 30 * random.uniform(0, 1.2)
         misses[chunk] = untouched if held else untouched * (1 - effect)
-    found = promote_benefit.measure(Benefit(chunks, misses), COSTS, 30 * NS_PER_S)
-    assert found is not None
-    scale = found.moved * COSTS.service_ns
-    return found.gain_ns / scale, found.error_ns / scale
+        saved += [] if held else [untouched * effect]
+    return Benefit(chunks, misses), fmean(saved)
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.5, 1.0])
-def test_the_measured_gain_has_no_bias_and_an_honest_error(effect: float) -> None:
-    # Three times the mean rate of the Pareto distribution, 30 s, and 0.6 of what was predicted.
-    found = [measured(seed, effect) for seed in range(400)]
-    truth = fmean(measured_truth(seed, effect) for seed in range(400))
-    gains = [gain for gain, _ in found]
-    assert fmean(gains) == pytest.approx(truth, abs=0.15 * max(20.0, truth))
-    within = [abs(gain - truth) <= 2 * error for gain, error in found]
-    assert fmean(within) > 0.85
-
-
-def measured_truth(seed: int, effect: float) -> float:
-    """What the moves of `measured` save on average."""
-    random = Random(seed)
-    saved = []
-    for _ in range(320):
-        held = random.random() < 1 / 16
-        untouched = random.paretovariate(1.5) * 30 * random.uniform(0, 1.2)
-        if not held:
-            saved.append(untouched * effect)
-    return fmean(saved)
+@pytest.mark.parametrize("untouched", [0.0, 0.6])
+def test_the_measured_gain_has_no_bias_and_an_honest_error(effect: float, untouched: float) -> None:
+    errors, within, ratios = [], [], []
+    for seed in range(400):
+        benefit, truth = sample(seed, effect)
+        benefit = replace(benefit, untouched=untouched)
+        found = promote_benefit.measure(benefit, COSTS, 30 * NS_PER_S)
+        assert found is not None
+        ratios.append(found.untouched)
+        scale = found.moved * COSTS.service_ns
+        errors.append(found.gain_ns / scale - truth)
+        within.append(abs(errors[-1]) <= 2 * found.error_ns / scale)
+    assert fmean(ratios) == pytest.approx(0.6, abs=0.05)
+    assert fmean(errors) == pytest.approx(0.0, abs=0.5)
+    assert fmean(within) > 0.88
 
 
 def test_gain_below_cost_is_counted_and_ended_by_a_period_that_pays() -> None:

@@ -323,7 +323,8 @@ PROMOTE: Final = (
         "cache_share_max",
         QuantitySchema(SignalUnit.RATIO, 0.001, 0.25),
         ("cache_ratio_max",),
-        "The largest share of the cache that is filled in one period.",
+        "The largest share of the cache that is filled in one period. After each sixteenth of a"
+        " bcache moves pause, so that the kernel can collect garbage.",
     ),
     Param(
         "period",

@@ -4,7 +4,7 @@
 One of 16 chunks that are worth moving is left where it is, chosen by a hash that knows nothing of
 its heat. Held-out and moved chunks differ in nothing else, so the difference of their misses after
 the move is the gain, without bias. To compare like with like both are corrected by a factor of
-their predictions that was fixed before (control variate); that makes the error smaller.
+their predictions, which earlier periods have fixed (control variate); that makes the error smaller.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Measured:
     """One period of all watched chunks, in disk time of users' misses.
 
     `gain_ns`, with its standard error `error_ns`: what the moved ones have saved. `cost_ns`: this
-    period's part of the cost of moving them, with what they have displaced.
+    period's part of the cost of moving them, with what they have displaced. `untouched`: misses of
+    the held-out ones by predicted misses.
     """
 
     moved: int
@@ -55,6 +56,7 @@ class Measured:
     error_ns: float
     predicted_ns: float
     cost_ns: float
+    untouched: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,8 @@ class Benefit:
     """What is known of the benefit.
 
     - `chunks`: watched; `misses`: theirs in the present period, which began at `began_ns`.
-    - `ratio`: realised by predicted gain, averaged. `under`: judged periods in a row in which the
-      averaged gain was below the cost.
+    - `ratio`: realised by predicted gain, averaged; `untouched`: see `Measured`.
+    - `under`: judged periods in a row in which the averaged gain was below the cost.
     - `gain_ns`, `cost_ns`: averaged; None before anything was judged.
     - `total_*`: since the daemon follows the volume; errors are added up, as if they were the same
       in each period.
@@ -73,6 +75,7 @@ class Benefit:
     misses: Mapping[int, float] = field(default_factory=dict)
     began_ns: int = 0
     ratio: float = 1.0
+    untouched: float = 0.0
     under: int = 0
     gain_ns: float | None = None
     cost_ns: float | None = None
@@ -131,15 +134,14 @@ def close_period(benefit: Benefit, costs: Costs, now_ns: int) -> Benefit:
 def measure(benefit: Benefit, costs: Costs, now_ns: int) -> Measured | None:
     """Compare moved with held-out chunks in the present period; None if there are too few."""
     residuals: dict[bool, list[float]] = {True: [], False: []}
-    predicted = seconds = 0.0
+    predicted, misses, seconds = {True: 0.0, False: 0.0}, {True: 0.0, False: 0.0}, 0.0
     for chunk, each in benefit.chunks.items():
         watched_s = (now_ns - max(benefit.began_ns, each.at_ns)) / NS_PER_S
-        expected = each.rate * watched_s
-        if not each.held_out:
-            predicted += expected
-            seconds += watched_s
-        found = benefit.misses.get(chunk, 0.0) - benefit.ratio * expected
-        residuals[each.held_out].append(found)
+        expected, found = each.rate * watched_s, benefit.misses.get(chunk, 0.0)
+        seconds += 0.0 if each.held_out else watched_s
+        predicted[each.held_out] += expected
+        misses[each.held_out] += found
+        residuals[each.held_out].append(found - benefit.untouched * expected)
     controls, moved = residuals[True], residuals[False]
     if len(controls) < _CONTROLS_MIN or len(moved) < _CONTROLS_MIN:
         return None
@@ -152,8 +154,9 @@ def measure(benefit: Benefit, costs: Costs, now_ns: int) -> Measured | None:
         held_out=len(controls),
         gain_ns=(mean - mean_moved) * scale,
         error_ns=error * scale,
-        predicted_ns=predicted * costs.service_ns,
+        predicted_ns=predicted[False] * costs.service_ns,
         cost_ns=cost_ns * seconds,
+        untouched=misses[True] / predicted[True] if predicted[True] else 0.0,
     )
 
 
@@ -167,6 +170,7 @@ def _judge(benefit: Benefit, found: Measured) -> Benefit:
     return replace(
         benefit,
         ratio=ratio,
+        untouched=_averaged(benefit.untouched, found.untouched),
         under=benefit.under + 1 if gain_ns < cost_ns else 0,
         gain_ns=gain_ns,
         cost_ns=cost_ns,

@@ -180,7 +180,7 @@ def _add_window(
     done = dict.fromkeys(state.plan.done)
     state = replace(
         state,
-        scores=promote_score.add_window(state.scores, window, params.period_ns, write_weight),
+        scores=promote_score.add_window(state.scores, window, params.period_ns // 2, write_weight),
         benefit=promote_benefit.watch(benefit, state.plan.to_watch(window.ended_ns)),
         in_cache=_newest({**state.in_cache, **done}, _IN_CACHE_MAX),
         moved=state.moved + len(done),

@@ -37,7 +37,7 @@ class PromoteParams:
 
     files: tuple[str, ...] = ()
     time_share_max: float = 0.5
-    cache_ratio_max: float = 1 / 16
+    cache_ratio_max: float = 1 / 8
     period_ns: int = 30 * 1_000_000_000
     read_p99_max_ns: int | None = None
     write_p99_max_ns: int | None = None
