@@ -25,8 +25,6 @@ from ebbgate.policy.strategies.promote_hot import PromoteState
 from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
-PAGES: Final = 64
-"""Of a chunk."""
 READ_NS: Final = 8 * NS_PER_MS
 MOVE_NS: Final = 16 * NS_PER_MS
 CYCLE_S: Final = 5
@@ -70,7 +68,11 @@ def uniform(chunks: int, reads_per_s: int) -> Load:
 class HotSet:
     """`moves`: whether the mover does what is decided. `slows`: whether users feel it.
 
-    `misses`: of users, by second. `moved`: chunks, by second.
+    `pages`: of a chunk.
+
+    `waits`: users wait for their reads, so that in each second they get as many of its load as the
+    disk has time for, which the mover shortens. `reads`, `misses`: of users, by second. `moved`:
+    chunks, by second.
     """
 
     load: Load
@@ -79,8 +81,11 @@ class HotSet:
     seed: int = 1
     moves: bool = True
     slows: bool = False
+    waits: bool = False
+    pages: int = 64
     layout: VolumeLayout | None = None
     state: State = field(default_factory=State)
+    reads: list[int] = field(default_factory=list)
     misses: list[int] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
     second: int = 0
@@ -115,7 +120,8 @@ class HotSet:
     def _second(self) -> None:
         self.second += 1
         busy_ns = self._move(self.decision.promotion if self.decision else None)
-        hits, misses = self._read()
+        hits, misses = self._read(NS_PER_S - busy_ns)
+        self.reads.append(hits + misses)
         self.misses.append(misses)
         if self.second % WINDOW_S == 0:
             self._end_window()
@@ -124,10 +130,12 @@ class HotSet:
         self.decision = outcome.decision()
         self.on_decision(self.decision)
 
-    def _read(self) -> tuple[int, int]:
+    def _read(self, disk_ns: int) -> tuple[int, int]:
         hits = misses = 0
         for chunk in self.load(self._random, self.second):
-            page = chunk, self._random.randrange(PAGES)
+            if self.waits and misses * READ_NS >= disk_ns:
+                break
+            page = chunk, self._random.randrange(self.pages)
             if page in self._cache:
                 self._cache.move_to_end(page)
                 hits += 1
@@ -146,7 +154,7 @@ class HotSet:
             return 0
         chunks = promotion.chunks[: NS_PER_S // MOVE_NS]
         for chunk in chunks:
-            for page in range(PAGES):
+            for page in range(self.pages):
                 self._insert((chunk, page))
         self.moved.append(len(chunks))
         report = ChunksMoved(at_ns, moved=chunks, busy_ns=len(chunks) * MOVE_NS)
@@ -155,10 +163,10 @@ class HotSet:
 
     def _insert(self, page: tuple[int, int]) -> None:
         if page not in self._cache:
-            self.written_bytes += CHUNK_BYTES // PAGES
+            self.written_bytes += CHUNK_BYTES // self.pages
         self._cache[page] = None
         self._cache.move_to_end(page)
-        while len(self._cache) > self.cache_chunks * PAGES:
+        while len(self._cache) > self.cache_chunks * self.pages:
             self._cache.popitem(last=False)
 
     def _end_window(self) -> None:

@@ -46,6 +46,22 @@ def tables(phase_s: int) -> Load:
     return load
 
 
+def database(random: Random, second: int) -> Iterable[int]:
+    """Four of 24 tables of 48 MiB are hot, others every two minutes; no faster than the CPU."""
+    first = second // 120 * 4 % 24
+    return [random.randrange(first, first + 4) * 48 + random.randrange(48) for _ in range(700)]
+
+
+@pytest.mark.parametrize(("cache_ratio_max", "speed"), [(0.125, 2.3), (0.5, 2.9)])
+def test_clients_of_hot_tables_that_change_get_more_requests(
+    cache_ratio_max: float, speed: float
+) -> None:
+    params = PromoteParams(cache_ratio_max=cache_ratio_max, period_ns=20 * NS_PER_S)
+    stock = HotSet(database, 384, moves=False, waits=True, pages=128).run(600)
+    ours = HotSet(database, 384, policy(params), waits=True, pages=128).run(600)
+    assert sum(ours.reads[120:]) > speed * sum(stock.reads[120:])
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_hot_set_that_moves_is_missed_less(seed: int) -> None:
     load = shifting(CHUNKS, hot=256, phase_s=180, reads_per_s=READS_PER_S)

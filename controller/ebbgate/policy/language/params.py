@@ -321,7 +321,7 @@ PROMOTE: Final = (
     ),
     Param(
         "cache_share_max",
-        QuantitySchema(SignalUnit.RATIO, 0.001, 0.25),
+        QuantitySchema(SignalUnit.RATIO, 0.001, 0.5),
         ("cache_ratio_max",),
         "The largest share of the cache that is filled in one period. After each sixteenth of a"
         " bcache moves pause, so that the kernel can collect garbage.",

@@ -36,7 +36,7 @@ def _why(state: PromoteState, now_ns: int) -> str:
     if plan.listed:
         return _progress(plan)
     if not plan.admitted:
-        return "no part of the volume was missed in two separate times of late"
+        return "no part of the volume was missed in two windows of 10 s of late"
     best, least = format_ns(max(0.0, plan.best_ns)), format_ns(plan.least_ns)
     if plan.best_ns > plan.least_ns:
         return "the cache takes no more in this period"
@@ -73,7 +73,7 @@ def _of_choice(plan: Plan) -> Iterator[Condition]:
     if not plan.at_ns:
         return
     yield Condition(
-        "MiB missed in two separate times", f"{plan.admitted}", ">=", "1", plan.admitted > 0
+        "MiB missed in two windows of 10 s", f"{plan.admitted}", ">=", "1", plan.admitted > 0
     )
     if plan.admitted:
         horizon = f"{HORIZON_PERIODS} periods"
