@@ -128,7 +128,7 @@ def test_without_histograms_everything_else_is_there(machines: Fleet) -> None:
         for labels, value in machines.lean.query("scrape_samples_post_metric_relabeling")
         if labels["host"] == OPEN
     )
-    assert count < 13 + 110
+    assert count < 13 + 120
 
 
 @pytest.mark.parametrize("how", ["none", "wrong", "other case", "the machine's own"])
