@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.frame import Rates
+from ebbgate.model.heat import ChunkMisses, HeatPeriod
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
+from ebbgate.model.promotion import ChunksMoved
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import STRATEGIES, default_policy
+from ebbgate.policy.defaults import PROMOTE_HOT, STRATEGIES, default_policy
 from ebbgate.policy.engine import (
     DestageParams,
     Event,
@@ -30,6 +32,7 @@ from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.rollback_guard import RollbackState, Verdict, Watched, WatchedSetting
 from ebbgate.policy.rules import Check, Rule
 from ebbgate.policy.state import ArbiterState
+from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
@@ -56,6 +59,10 @@ RUNS = st.sampled_from(
     ]
 )
 GAPS = st.sampled_from([(), (*[0.0] * 17, 50.0), (*[0.0] * 13, 900.0, *[0.0] * 7, 9.0)])
+HOT = tuple(ChunkMisses(chunk, sync_reads=50) for chunk in range(40))
+HEAT = st.none() | st.integers(min_value=1, max_value=30).map(
+    lambda number: HeatPeriod(number * 10 * NS_PER_S, (number + 1) * 10 * NS_PER_S, HOT)
+)
 SIGNALS = st.fixed_dictionaries(
     {
         "dirty_bytes": BYTES,
@@ -69,6 +76,7 @@ SIGNALS = st.fixed_dictionaries(
         "window_ns": st.just(NS_PER_S),
         "foreground": st.just({d: Rates(1, 1) for d in Direction}),
         "run_delta_bytes": RUNS,
+        "heat": HEAT,
     }
 )
 UNKNOWN = st.sampled_from(
@@ -80,6 +88,7 @@ UNKNOWN = st.sampled_from(
         {"state": "no cache"},
         {"state": "inconsistent"},
         {"cache_mode": "writethrough"},
+        {"cache_mode": "none"},
         {"missing": {"destage": "no tracepoint"}},
     ]
 )
@@ -108,7 +117,8 @@ POLICIES = (
     st.builds(
         replace,
         DEFAULTS,
-        order=st.lists(st.sampled_from(STRATEGIES), unique=True).map(tuple),
+        order=st.lists(st.sampled_from((*STRATEGIES, PROMOTE_HOT)), unique=True).map(tuple),
+        promotion=st.sampled_from([None, PromoteParams(), PromoteParams(writes_per_day=1.0)]),
         rules=st.lists(RULES, max_size=2, unique_by=lambda each: each.name).map(tuple),
         limits=st.sampled_from(
             [
@@ -132,6 +142,9 @@ OVERRIDES: st.SearchStrategy[Made] = st.sampled_from(
         OverrideChange(drain=DRAIN),
     ]
 ).map(lambda change: (lambda _at_ms: change, {}))
+REPORTS: st.SearchStrategy[Made] = st.sets(st.integers(0, 60)).map(
+    lambda moved: (lambda at_ms: ChunksMoved(at_ms * NS_PER_MS, tuple(moved), (), NS_PER_MS), {})
+)
 ROLLED_BACK = RollbackState(
     {
         setting: Watched(
@@ -294,7 +307,7 @@ def test_a_state_decides_the_same_whenever_it_is_asked(events: Events) -> None:
     assert replace(one, at_ns=0) == replace(other, at_ns=0)
 
 
-@given(STATES, st.lists(st.tuples(EVENT | OVERRIDES, POLICIES), max_size=12), POLICIES)
+@given(STATES, st.lists(st.tuples(EVENT | OVERRIDES | REPORTS, POLICIES), max_size=12), POLICIES)
 def test_an_edge_sees_the_gate_of_the_whole_decision(
     state: State, events: list[tuple[Made, Policy]], last: Policy
 ) -> None:
@@ -315,3 +328,5 @@ def assert_agreed(outcome: Outcome) -> None:
         assert decision.gate_strategy == (first.strategy if first else "")
         assert first is None or first.strategy == ruling.by
         assert (first is None) == (ruling.gate is None)
+        assert decision.promotion is outcome.decision().promotion
+        assert bool(decision.promotion_strategy) == (decision.promotion is not None)

@@ -88,7 +88,7 @@ class PromoteState:
     """
 
     phase: PromotePhase = PromotePhase.UNKNOWN
-    why: str = ""
+    why: str = "nothing was measured yet"
     stopped_ns: int = 0
     scores: Scores = field(default_factory=Scores)
     owners: Owners = NO_OWNERS
