@@ -3,6 +3,7 @@
  * bcache's tracepoints: the path of each request, its latency at the volume, the reason of a
  * bypass. At all of them the bio already points to the backing device, which is in the dev_t table.
  */
+#include "heat.bpf.h"
 #include "join.bpf.h"
 
 /*
@@ -31,6 +32,15 @@ static __always_inline void count_end(struct eb_vol_cpu *c, struct eb_dev *e, __
 {
 	c->done[dir]++;
 	touch(e->backs, now_ns);
+}
+
+/* The backing device serves users. The bio's sector is there, the volume begins behind a
+ * superblock. */
+static __always_inline void count_at_backing(struct eb_dev *e, struct bio *bio, __u64 kind,
+					     bool raw)
+{
+	/* A kernel without BTF of its modules has no atomic operations either. */
+	count_miss(e->backs, sector_of(bio, raw) - e->data_sector, kind, !raw);
 }
 
 /* When a bio arrived, for a kernel that does not stamp it. */
@@ -70,8 +80,8 @@ static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bo
 	struct eb_flow *flow;
 	struct eb_vol_cpu *c;
 	struct eb_cpu *cpu;
+	__u32 path, bytes;
 	__u64 now_ns;
-	__u32 path;
 
 	if (!e)
 		return;
@@ -81,7 +91,10 @@ static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bo
 	c = vol_counters(cpu, e->backs);
 	path = bypass ? EB_READ_BYPASS : hit ? EB_READ_HIT : EB_READ_MISS;
 	flow = &c->path[path];
-	count_path(flow, bytes_of(bio, raw));
+	bytes = bytes_of(bio, raw);
+	count_path(flow, bytes);
+	if (path == EB_READ_MISS)
+		count_at_backing(e, bio, read_kind(bio, bytes, raw), raw);
 	if (!BIO_STAMPED || path == EB_READ_MISS) {
 		join_put(c, id_of(bio, raw), path);
 		return;
@@ -109,6 +122,8 @@ static __always_inline void write_path(struct bio *bio, bool writeback, bool byp
 	c = vol_counters(cpu, e->backs);
 	path = bypass ? EB_WRITE_BYPASS : writeback ? EB_WRITE_BACK : EB_WRITE_THROUGH;
 	count_path(&c->path[path], bytes_of(bio, raw));
+	if (path != EB_WRITE_BACK)
+		count_at_backing(e, bio, HEAT_WRITE, raw);
 	task = this_task();
 	by = submitter_of(task);
 	/* Otherwise another task took its place. */

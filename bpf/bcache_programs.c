@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "endio.h"
+#include "heat.h"
 #include "join.h"
 #include "objects.h"
 #include "block.skel.h"
@@ -25,11 +26,13 @@ static int open_and_load(struct probe *p)
 	err = share_maps(bcache->obj, p->block->obj);
 	if (!err)
 		err = bcache_bpf__load(bcache);
-	if (err)
+	if (err) {
 		bcache_bpf__destroy(bcache);
-	else
-		p->bcache = bcache;
-	return err;
+		return err;
+	}
+	p->bcache = bcache;
+	p->bcache_heat = bcache->bss->heat;
+	return 0;
 }
 
 static void find_class(struct probe *p)

@@ -51,6 +51,7 @@ int dev_set(struct eb_shared *shared, struct eb_dev entry)
 	e->backs = entry.backs;
 	e->mode = entry.mode;
 	e->device = entry.device;
+	e->data_sector = entry.data_sector;
 	publish(e, entry.roles);
 	return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "volume.bpf.h"
 #include "device.bpf.h"
+#include "heat.bpf.h"
 #include "path.bpf.h"
 
 /* The address of the bio that arrived at the volume, from the clone that the target got. */
@@ -35,26 +36,43 @@ static __always_inline __u64 request_of(struct bio *clone, __u64 sector, __u32 b
 	return s->id;
 }
 
+/* A part goes to the backing device. In passthrough mode all reads do. */
+static __always_inline void part_at_backing(struct bio *bio, struct eb_dev *e, __u64 sector,
+					    __u32 bytes, __u32 dir)
+{
+	if (dir == EB_WRITE)
+		count_miss(e->volume, sector, HEAT_WRITE, true);
+	else if (e->mode != EB_MODE_PASSTHROUGH)
+		count_miss(e->volume, sector, read_kind(bio, bytes, false), true);
+}
+
 static __always_inline void bio_remap(struct bio *bio, __u32 volume, __u64 sector)
 {
 	struct eb_dev *e = find_dev(volume), *to;
 	struct join *j;
-	__u32 bytes;
+	__u32 bytes, opf;
 	__u64 id;
 
 	if (!e || !(e->roles & EB_IS_DM) || !(e->roles & EB_IS_VOLUME))
 		return;
 	bytes = bio->bi_iter.bi_size;
-	if ((bio->bi_opf & EB_OP_MASK) > REQ_OP_WRITE || !bytes)
+	opf = bio->bi_opf;
+	if ((opf & EB_OP_MASK) > REQ_OP_WRITE || !bytes)
 		return;
 	to = find_dev(bio_dev(bio));
 	if (!to || !(to->roles & (EB_IS_BACKING | EB_IS_CACHE)))
 		return;
 	id = request_of(bio, sector, bytes);
 	j = id ? join_find(&joins, id) : NULL;
+	if (!j)
+		return;
 	/* Workers send parts that had to wait, at the same time as others are sent. */
-	if (j)
-		__sync_fetch_and_or(&j->id, to->roles & EB_IS_BACKING ? TO_BACKING : TO_CACHE);
+	if (!(to->roles & EB_IS_BACKING)) {
+		__sync_fetch_and_or(&j->id, TO_CACHE);
+		return;
+	}
+	__sync_fetch_and_or(&j->id, TO_BACKING);
+	part_at_backing(bio, e, sector, bytes, opf & 1);
 }
 
 PROGRAM(dm_bio_remap, "block_bio_remap", bio_remap(bio, volume, sector), struct bio *bio,

@@ -14,6 +14,8 @@
 
 /* Both objects have the same requests in flight. */
 _Static_assert(offsetof(struct dm_bpf__bss, joins) == offsetof(struct block_bpf__bss, joins) &&
+		       offsetof(struct dm_bpf__bss, heat) ==
+			       offsetof(struct block_bpf__bss, heat) &&
 		       offsetof(struct dm_bpf__bss, submitters) ==
 			       offsetof(struct block_bpf__bss, submitters) &&
 		       sizeof(struct dm_bpf__bss) == sizeof(struct block_bpf__bss),

@@ -43,8 +43,10 @@ static void add_device(const struct probe *p, struct eb_dev *e, const struct vol
 	bool first = !(e->roles & (EB_IS_BACKING | EB_IS_CACHE));
 	bool backs = role == EB_IS_BACKING && (!(e->roles & EB_IS_BACKING) || v->kind != KIND_DISK);
 
-	if (first || backs)
+	if (first || backs) {
 		e->backs = volume_index(p, v);
+		e->data_sector = v->data_sector;
+	}
 	e->device = device;
 	e->roles |= role;
 	if (v->kind != KIND_DISK)

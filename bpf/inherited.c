@@ -10,7 +10,7 @@
 #include "memory.h"
 #include "objects.h"
 
-enum { COUNTERS, SHARED, STREAMS, EDGES, MAPS };
+enum { COUNTERS, SHARED, STREAMS, HEAT, EDGES, MAPS };
 
 struct map_shape {
 	const char *name;
@@ -26,6 +26,8 @@ static struct map_shape shape_of(const struct probe *p, int map)
 			     1, BPF_F_MMAPABLE },
 		[STREAMS] = { "streams", BPF_MAP_TYPE_ARRAY, sizeof(__u32),
 			      EB_VOLUMES * sizeof(p->streams[0]), 1, BPF_F_MMAPABLE },
+		[HEAT] = { "heat", BPF_MAP_TYPE_ARRAY, sizeof(__u32),
+			   EB_VOLUMES * sizeof(struct heat_table), 1, BPF_F_MMAPABLE },
 		[EDGES] = { "edges", BPF_MAP_TYPE_RINGBUF, 0, 0, EB_EDGE_RING_BYTES, 0 },
 	};
 
@@ -104,6 +106,7 @@ bool inherit_maps(struct probe *p, const char *list, ring_buffer_sample_fn on_pu
 	p->cpu = memory[COUNTERS];
 	p->shared = memory[SHARED];
 	p->streams = memory[STREAMS];
+	p->bcache_heat = p->dm_heat = memory[HEAT];
 	if (!init_memory(p, fd[EDGES], on_push))
 		return true;
 	fprintf(stderr, "ebbgate-probe: --maps: cannot map the memory: %m\n");

@@ -103,10 +103,15 @@ void json_close(struct json *j)
 
 void json_array(struct json *j, const char *key, const unsigned long long *values, size_t n)
 {
-	json_key(j, key);
-	put_char(j, '[');
 	while (n && !values[n - 1])
 		n--;
+	json_numbers(j, key, values, n);
+}
+
+void json_numbers(struct json *j, const char *key, const unsigned long long *values, size_t n)
+{
+	json_key(j, key);
+	put_char(j, '[');
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			put_char(j, ',');

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest record, a tick with every bucket full, needs under 40 KiB. */
+/* The longest record, the misses of 2,048 chunks, needs under 64 KiB; a tick under 40 KiB. */
 #define JSON_BYTES 131072
 
 struct json {
@@ -23,6 +23,7 @@ void json_u64(struct json *j, const char *key, uint64_t value);
 void json_str(struct json *j, const char *key, const char *value);
 void json_open(struct json *j, const char *key);
 void json_close(struct json *j);
+void json_numbers(struct json *j, const char *key, const unsigned long long *values, size_t n);
 /* Trailing zeros are left out. */
 void json_array(struct json *j, const char *key, const unsigned long long *values, size_t n);
 void json_str_array(struct json *j, const char *key, const char *const *values, size_t n);

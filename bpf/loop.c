@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "counters.h"
 #include "edges.h"
+#include "heat_record.h"
 #include "in_flight.h"
 #include "programs.h"
 #include "queue.h"
@@ -43,6 +44,7 @@ static void track_and_report(struct probe *p, const struct command *cmd, const c
 static void untrack_and_report(struct probe *p, struct volume *v, const char *why)
 {
 	untrack(p, v);
+	write_heat(p, v, now_ns());
 	write_untrack(p, v, why);
 }
 
@@ -196,6 +198,7 @@ static void tick(struct probe *p, uint64_t now)
 		correct_in_flight(p, v, &sum);
 		correct_destage(p, v, now);
 		write_reuse(p, v, now);
+		check_heat(p, v, now);
 		write_tick(p, v, &sum, now);
 	}
 	p->warning[WARN_RECURSION].n = p->misses;

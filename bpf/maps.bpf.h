@@ -103,6 +103,11 @@ static __always_inline __u32 bytes_of(struct bio *bio, bool raw)
 	return raw ? BPF_CORE_READ(bio, bi_iter.bi_size) : bio->bi_iter.bi_size;
 }
 
+static __always_inline __u64 sector_of(struct bio *bio, bool raw)
+{
+	return raw ? BPF_CORE_READ(bio, bi_iter.bi_sector) : bio->bi_iter.bi_sector;
+}
+
 static __always_inline __u64 stamp_of(struct bio *bio, bool raw)
 {
 	return raw ? BPF_CORE_READ((struct bio___stamped *)bio, bi_issue.value) : bio_stamp(bio);

@@ -14,7 +14,7 @@ void *map_memory(int fd, size_t bytes)
 
 int init_memory(struct probe *p, int edges_fd, ring_buffer_sample_fn on_push)
 {
-	if (!p->shared || !p->cpu || !p->streams)
+	if (!p->shared || !p->cpu || !p->streams || !p->dm_heat)
 		return -errno;
 	for (int i = 0; i < EB_ENDIOS; i++)
 		p->shared->endio[i] = EB_NO_ENDIO;
@@ -22,7 +22,8 @@ int init_memory(struct probe *p, int edges_fd, ring_buffer_sample_fn on_push)
 	return p->ring ? 0 : -errno;
 }
 
-void clear_streams(struct probe *p, uint32_t volume)
+void clear_tables(struct probe *p, const struct volume *v)
 {
-	memset(p->streams[volume], 0, sizeof(p->streams[volume]));
+	memset(p->streams[volume_index(p, v)], 0, sizeof(p->streams[0]));
+	memset(volume_heat(p, v), 0, sizeof(struct heat_table));
 }

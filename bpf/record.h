@@ -11,6 +11,7 @@
 #else
 #include <linux/types.h>
 #endif
+#include "heat.h"
 #include "hist.h"
 #include "reuse.h"
 
@@ -85,7 +86,8 @@ struct eb_dev {
 	__u8 backs;  /* index of the volume that it backs */
 	__u8 mode;   /* of a dm volume: enum eb_mode */
 	__u8 device; /* index of the cache or backing device that it is */
-	__u8 pad[7];
+	__u8 pad[3];
+	__u32 data_sector; /* of a backing device of bcache: where the volume begins */
 };
 _Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 
@@ -166,6 +168,7 @@ struct eb_vol_cpu {
 	__u64 lost_streams;
 	__u64 lost_table;
 	__u64 lost_reuse;
+	__u64 lost_heat;
 	/* The last member: it is no counter. */
 	struct reuse_ring reuse;
 } __attribute__((aligned(64)));

@@ -69,7 +69,14 @@ struct volume {
 	uint64_t other_ios, other_bytes;
 	uint64_t foreground_ios[EB_DIRS], foreground_bytes[EB_DIRS];
 
-	uint64_t lost_reuse; /* records.c: sampled references that were not read in time */
+	/* records.c: sampled references that were not read in time; when the period of misses
+	 * began, and how many had had no room before.
+	 */
+	uint64_t lost_reuse;
+	uint64_t heat_since_ns, heat_dropped;
+	/* Where bcache's volume begins on its backing device. */
+	uint32_t data_sector;
+	bool has_heat; /* misses are counted at the right chunks */
 };
 
 enum warning_kind {
@@ -109,8 +116,9 @@ struct probe {
 	/* Memory of the programs' maps. */
 	uint32_t ncpu;
 	struct eb_shared *shared;
-	struct eb_cpu *cpu;			 /* by processor */
-	struct stream_table (*streams)[EB_DIRS]; /* by volume */
+	struct eb_cpu *cpu;			  /* by processor */
+	struct stream_table (*streams)[EB_DIRS];  /* by volume */
+	struct heat_table *bcache_heat, *dm_heat; /* by volume */
 	/* endio.c: what was read of /proc/kallsyms, for which modules it is complete, and which
 	 * load of each module it belongs to.
 	 */
@@ -141,6 +149,13 @@ struct probe {
 static inline uint32_t volume_index(const struct probe *p, const struct volume *v)
 {
 	return v - p->volume;
+}
+
+static inline struct heat_table *volume_heat(const struct probe *p, const struct volume *v)
+{
+	struct heat_table *tables = v->kind == KIND_BCACHE ? p->bcache_heat : p->dm_heat;
+
+	return &tables[volume_index(p, v)];
 }
 
 static inline struct eb_vol *volume_shared(const struct probe *p, const struct volume *v)

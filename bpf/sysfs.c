@@ -69,6 +69,22 @@ bool block_has_requests(uint32_t dev)
 	return !access(path, F_OK);
 }
 
+uint64_t block_sectors(uint32_t dev)
+{
+	char path[PATH_BYTES];
+	uint64_t sectors = 0;
+	FILE *f;
+
+	block_path(path, dev, "size", "");
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%" SCNu64, &sectors) != 1)
+		sectors = 0;
+	fclose(f);
+	return sectors;
+}
+
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 {
 	char path[PATH_BYTES];

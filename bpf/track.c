@@ -12,6 +12,9 @@
 #include "sysfs.h"
 
 #define WAIT_NS_DEFAULT (300 * NS_PER_MS)
+/* make-bcache takes 16 sectors, or what suits a RAID. A larger difference is a disk that has grown.
+ */
+#define DATA_SECTOR_MAX (128 << 11)
 
 static const char table_full[] = "the device table is full: untrack a volume first";
 
@@ -59,8 +62,31 @@ static void clear_counters(struct probe *p, const struct volume *v)
 {
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
 		memset(&p->cpu[cpu].volume[volume_index(p, v)], 0, sizeof(struct eb_vol_cpu));
-	clear_streams(p, volume_index(p, v));
+	clear_tables(p, v);
 	memset(volume_shared(p, v), 0, sizeof(struct eb_vol));
+}
+
+/* bcache makes the volume smaller than its backing device by what comes before it. */
+static bool find_data_sector(struct volume *v, const struct command *cmd, uint64_t sectors)
+{
+	uint64_t all = block_sectors(cmd->backing);
+
+	if (all < sectors || all - sectors > DATA_SECTOR_MAX)
+		return false;
+	v->data_sector = all - sectors;
+	return true;
+}
+
+/* Whether the programs count misses of this volume, and at the right places. */
+static bool find_chunks(const struct probe *p, struct volume *v, const struct command *cmd)
+{
+	uint64_t sectors = block_sectors(cmd->volume);
+
+	if (!sectors || sectors >> HEAT_CHUNK_SECTORS_LOG2 >= HEAT_CHUNKS_MAX)
+		return false;
+	if (v->kind == KIND_BCACHE)
+		return find_data_sector(v, cmd, sectors);
+	return kind_is_dm(v->kind) && !p->inherits;
 }
 
 static struct volume *new_volume(struct probe *p, const struct command *cmd)
@@ -79,6 +105,8 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->bio_based = !block_has_requests(cmd->volume);
 	v->backing = -1;
 	v->wait_ns = WAIT_NS_DEFAULT;
+	v->heat_since_ns = now;
+	v->has_heat = find_chunks(p, v, cmd);
 	v->check_ns = now + v->wait_ns;
 	strcpy(v->name, cmd->name);
 	clear_counters(p, v);

@@ -38,6 +38,7 @@ struct cache_set;
 #define edges MAP(EDGES_FD)
 #define shared MEMORY(struct eb_shared *, SHARED_FD)
 #define streams MEMORY(struct stream_table(*)[EB_VOLUMES][EB_DIRS], STREAMS_FD)
+#define heat MEMORY(struct heat_table(*)[EB_VOLUMES], HEAT_FD)
 #define joins MEMORY(struct join_table *, JOINS_FD)
 #define submitters MEMORY(struct submitter(*)[SUBMITTERS], SUBMITTERS_FD)
 
@@ -69,6 +70,7 @@ struct cache_set;
 #define opf_of(bio, raw) READ_KERNEL(bio, bi_opf)
 #define ioprio_of(bio, raw) READ_KERNEL(bio, bi_ioprio)
 #define bytes_of(bio, raw) READ_KERNEL(bio, bi_iter.bi_size)
+#define sector_of(bio, raw) READ_KERNEL(bio, bi_iter.bi_sector)
 #define stamp_of(bio, raw) bio_stamp(bio)
 
 static __always_inline __u32 request_dev(struct request *rq)

@@ -30,8 +30,10 @@ static void a_record_is_one_json_object(void)
 	json_close(&j);
 	json_array(&j, "h", values, 5);
 	json_array(&j, "z", values, 1);
+	json_numbers(&j, "n", values, 5);
 	CHECK(text_is("{\"t\":\"tick\",\"ns\":42,\"a\":{\"n\":0,\"empty\":{}},"
-		      "\"h\":[0,18446744073709551615,7],\"z\":[]"));
+		      "\"h\":[0,18446744073709551615,7],\"z\":[],"
+		      "\"n\":[0,18446744073709551615,7,0,0]"));
 }
 
 static void strings_are_escaped(void)

@@ -73,7 +73,7 @@ def started_with(made: Mapping[str, Shape]) -> subprocess.CompletedProcess[str]:
 
 def test_the_loader_prints_the_maps_that_it_takes() -> None:
     found = shapes()
-    assert list(found) == ["counters", "shared", "streams", "edges"]
+    assert list(found) == ["counters", "shared", "streams", "heat", "edges"]
     cpus = len(os.sched_getaffinity(0))
     assert found["counters"].entries >= cpus
     done = started_with(found)

@@ -92,10 +92,16 @@ bool resolve_endio(struct probe *probe, uint32_t modules, char reason[REASON_BYT
 	return false;
 }
 
-void clear_streams(struct probe *probe, uint32_t volume)
+/* A volume of bcache is smaller than its backing device, A or B. */
+uint64_t block_sectors(uint32_t dev)
+{
+	return dev ? (dev == A ? 1 << 30 : 1 << 20) + (dev == B ? 16 : 0) : 0;
+}
+
+void clear_tables(struct probe *probe, const struct volume *v)
 {
 	(void)probe;
-	(void)volume;
+	(void)v;
 }
 
 void init_in_flight(struct probe *probe, struct volume *v)
@@ -303,6 +309,31 @@ static void a_volume_too_many_leaves_no_program_attached(void)
 	CHECK(!attached.bcache);
 }
 
+static void misses_are_counted_from_where_the_volume_begins(void)
+{
+	begin();
+	follow("bcache", KIND_BCACHE, 252U << 20, B, C);
+	CHECK_EQ(entry(B).data_sector, 16);
+	CHECK(volume_named(&p, "bcache")->has_heat);
+	follow("dm", KIND_DM_CACHE, 253U << 20, MD, C);
+	CHECK(volume_named(&p, "dm")->has_heat);
+	follow("disk", KIND_DISK, NVME | 1, 0, 0);
+	CHECK(!volume_named(&p, "disk")->has_heat);
+}
+
+static void misses_are_not_counted_where_their_place_is_not_known(void)
+{
+	begin();
+	/* It has grown since bcache took it, or is not known. */
+	follow("grown", KIND_BCACHE, 252U << 20, A, C);
+	CHECK(!volume_named(&p, "grown")->has_heat);
+	follow("bare", KIND_BCACHE, 252U << 20 | 16, 0, C);
+	CHECK(!volume_named(&p, "bare")->has_heat);
+	p.inherits = true;
+	follow("dm", KIND_DM_CACHE, 253U << 20, MD, B);
+	CHECK(!volume_named(&p, "dm")->has_heat);
+}
+
 static void a_volume_without_addresses_is_followed_and_says_so(void)
 {
 	begin();
@@ -328,6 +359,8 @@ int main(void)
 	RUN(md_raid0_is_refused_where_its_bios_end_elsewhere);
 	RUN(a_device_with_nvme_paths_is_refused_in_any_role);
 	RUN(a_volume_too_many_leaves_no_program_attached);
+	RUN(misses_are_counted_from_where_the_volume_begins);
+	RUN(misses_are_not_counted_where_their_place_is_not_known);
 	RUN(a_volume_without_addresses_is_followed_and_says_so);
 	return check_done();
 }

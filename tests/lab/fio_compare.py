@@ -6,12 +6,17 @@ I/O: through the stack's Session and the probe.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from tests.bench.mrc import is_sampled
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
+from tests.lab.dm_stack import DmStack
 from tests.lab.probe import GuestProbe, tracked_as
 from tests.lab.session import Session
 from tests.lab.stack import Stack
-from tests.probe_records import Difference, of_type
+from tests.probe_records import Difference, Record, of_type
 
 PATHS = {"read": ("hit", "miss", "bypass"), "write": ("writeback", "writethrough", "bypass")}
 
@@ -51,6 +56,44 @@ def _references(probe: GuestProbe, name: str) -> list[int]:
     probe.tick(name)
     records = of_type(probe.records(), "reuse", vol=name)
     return [reference for record in records for reference in record["refs"]]
+
+
+Misses = dict[int, tuple[int, int, int]]
+"""By chunk: reads for which somebody waits, other reads, writes."""
+
+
+def missed(probe: GuestProbe, stack: Stack, *jobs: fio.Job) -> Misses:
+    """Run jobs one by one; return their misses. The volume is tracked anew before and after."""
+    first = _track_again(probe, stack)
+    for number, each in enumerate(jobs):
+        fio.run(stack.session, each, seed=number)
+    end = _track_again(probe, stack)
+    return misses_in(of_type(probe.records(), "heat", vol=tracked_as(stack))[first:end])
+
+
+def misses_in(records: Iterable[Record]) -> Misses:
+    """Add up the misses of records that have them all."""
+    sums: Counter[tuple[int, int]] = Counter()
+    for record in records:
+        assert record["left_out"] == record["dropped"] == 0
+        chunks = record["chunks"]
+        for chunk, *counts in zip(*(chunks[start::4] for start in range(4)), strict=True):
+            sums.update({(chunk, kind): count for kind, count in enumerate(counts)})
+    places = sorted({chunk for chunk, _ in sums})
+    return {chunk: (sums[chunk, 0], sums[chunk, 1], sums[chunk, 2]) for chunk in places}
+
+
+def _track_again(probe: GuestProbe, stack: Stack) -> int:
+    """Have the probe report its misses; return how many records of them there are."""
+    name = tracked_as(stack)
+    seen = len(of_type(probe.records(), "track", vol=name))
+    probe.send(f"untrack {name}")
+    if isinstance(stack, BcacheStack):
+        probe.track(stack)
+    elif isinstance(stack, DmStack):
+        probe.track_dm(stack)
+    probe.wait(lambda records: len(of_type(records, "track", vol=name)) > seen, f"track {name}")
+    return len(of_type(probe.records(), "heat", vol=name))
 
 
 def assert_nothing_lost(guest: Session, lost: dict[str, int]) -> None:

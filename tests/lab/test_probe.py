@@ -16,6 +16,7 @@ from tests.lab.fio_compare import (
     assert_users_alone_are_sampled,
     gained,
     job,
+    missed,
 )
 from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
@@ -75,6 +76,35 @@ def test_references_to_sampled_blocks_are_those_of_users(
     probe: GuestProbe, stack: BcacheStack
 ) -> None:
     assert_users_alone_are_sampled(probe, stack)
+
+
+def test_misses_are_counted_in_their_chunks(probe: GuestProbe, stack: BcacheStack) -> None:
+    stack.drain()
+    stack.set_knob("cache_mode", "writethrough")
+    jobs = [
+        job(stack, "read", "64k", offset="940m", size="2m"),
+        # The volume begins behind bcache's superblock, and its chunks with it.
+        job(stack, "read", offset=943 * MIB - 4096, size=8192),
+        job(stack, "write", "64k", offset="950m", size="1m"),
+        # Hits.
+        job(stack, "read", "64k", offset="950m", size="1m"),
+        # The page cache: no readahead, and much of it.
+        job(stack, "randread", offset="960m", size="256k", direct=0),
+        job(stack, "read", offset="970m", size="1m", direct=0),
+    ]
+    found = missed(probe, stack, *jobs)
+    # It goes on behind what was asked for.
+    ahead = [found.pop(chunk, (0, 0, 0)) for chunk in (970, 971)]
+    waited = {940: 16, 941: 16, 942: 1, 943: 1, 960: 64}
+    reads = {chunk: (count, 0, 0) for chunk, count in waited.items()}
+    assert found == {**reads, 950: (0, 0, 16)}
+    waited_for, others, written = (sum(counts) for counts in zip(*ahead, strict=True))
+    assert others > waited_for
+    assert written == 0
+
+    stack.set_knob("sequential_cutoff", 128 * 1024)
+    stream = job(stack, "read", "64k", offset="980m", size="2m")
+    assert missed(probe, stack, stream) == {980: (1, 0, 0)}
 
 
 def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) -> None:

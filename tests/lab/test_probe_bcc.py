@@ -15,12 +15,12 @@ from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import NoLab
-from tests.lab.fio_compare import job
+from tests.lab.fio_compare import job, misses_in
 from tests.lab.guest import Guest
 from tests.lab.probe import PROBE, GuestProbe
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
-from tests.probe_records import Difference, Record, percentile_us
+from tests.probe_records import Difference, Record, of_type, percentile_us
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
@@ -150,6 +150,9 @@ def test_bcache_is_measured_alike_field_by_field(guest: Session, both: Both) -> 
         for probe in both:
             probe.send(f"untrack {stack.volume}")
             probe.wait_for("untrack", vol=stack.volume)
+        found = [misses_in(of_type(probe.records(), "heat", vol=stack.volume)) for probe in both]
+        assert found[0] == found[1]
+        assert found[0]
 
 
 def returns(probe: GuestProbe) -> list[Record]:

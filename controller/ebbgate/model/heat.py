@@ -20,7 +20,7 @@ HEAT_BINS_MAX: Final = 256
 class ChunkMisses:
     """Requests of users to one chunk that reached the backing device, by kind.
 
-    `sync_reads`: somebody waits for them; `other_reads`: readahead, and reads without REQ_SYNC.
+    `sync_reads`: somebody waits for them; `other_reads`: long readahead (bpf/heat.h).
     """
 
     chunk: int

@@ -37,7 +37,7 @@ LASTING_BUCKET = 15
 PROBE_STALE_NS = 3 * NS_PER_S
 """The signals of an older probe record are unknown."""
 NO_RECORD: Final = "no record from the probe yet"
-NO_HEAT: Final = "the probe has not counted misses for a whole period yet"
+NO_HEAT: Final = "no record of misses from the probe yet"
 STREAM_RUN_BYTES = 512 * KIB
 """A run this long is a stream in the regime for people."""
 BURST_IOPS = 20

@@ -42,7 +42,7 @@ int load_bcache(struct probe *p)
 
 const char *attach_bcache(struct probe *p)
 {
-	(void)p;
+	p->bcache_heat = p->dm_heat;
 	return NULL;
 }
 

@@ -8,16 +8,25 @@ from collections.abc import Callable
 import pytest
 
 from ebbgate.model.decision import GateKind
-from ebbgate.model.records import Tracked, TrackRefused
+from ebbgate.model.heat import ChunkMisses, HeatPeriod
+from ebbgate.model.records import HeatRecord, Tracked, TrackRefused
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.engine import Phase
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
 from ebbgate.policy.strategies.destage_state import DestageParams
-from ebbgate.units import NS_PER_MS
+from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, idle_edge, queue_sample
 from tests.volume_loop_fixture import LoopHarness
 from tests.waiting import until
+
+
+def test_misses_reach_the_frame(enforced: LoopHarness) -> None:
+    period = HeatPeriod(0, 10 * NS_PER_S, (ChunkMisses(7, sync_reads=2),))
+    enforced.loop.on_record(HeatRecord(enforced.volume.name, period.ended_ns, period))
+    enforced.tick()
+    assert enforced.loop.state.current_frame is not None
+    assert enforced.loop.state.current_frame.heat == period
 
 
 # ---- modes --------------------------------------------------------------------------------------

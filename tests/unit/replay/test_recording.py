@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A recording gives the policy what the daemon's loop gave it."""
+
+from __future__ import annotations
+
+import json
+
+from ebbgate.model.heat import ChunkMisses
+from ebbgate.policy.engine import Policy
+from ebbgate.probes.recording import read_recording, sysfs_line
+from ebbgate.replay.recording import steps
+from ebbgate.units import NS_PER_MS, NS_PER_S
+from tests.builders import probe_tick, volume_state
+
+
+def test_misses_reach_the_frame() -> None:
+    at_ns = 20 * NS_PER_S
+    misses = {"since_ns": 0, "chunks": [7, 2, 0, 1], "left_out": 0, "dropped": 0}
+    lines = [
+        json.dumps({"t": "heat", "ns": at_ns, "vol": "bcache0", **misses}),
+        json.dumps(probe_tick(ns=at_ns)),
+        sysfs_line("bcache0", volume_state(at_ns=at_ns + NS_PER_MS)),
+    ]
+    *_, last = steps(read_recording(lines), Policy())
+    frame = last.after.state.frame
+    assert frame is not None
+    assert frame.heat is not None
+    assert frame.heat.chunks == (ChunkMisses(7, 2, 0, 1),)
