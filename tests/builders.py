@@ -156,6 +156,7 @@ PROMOTION: Final[dict[str, Any]] = {
     "saved_ns": 96.0 * NS_PER_S,
     "saved_error_ns": 8.0 * NS_PER_S,
     "cost_ns": 21.0 * NS_PER_S,
+    "write_budget_left_bytes": 3.0 * GIB,
     "groups": [{"name": "/srv/db/big", "chunks": 19}],
     "chunks": [{"chunk": 40, "state": "held out", "miss_iops": 2.5, "group": "/srv/db/big"}],
 }

@@ -40,6 +40,7 @@ def promotion_status(
         saved_ns=benefit.total_gain_ns if measured else None,
         saved_error_ns=benefit.total_error_ns if measured else None,
         cost_ns=benefit.total_cost_ns if measured else None,
+        write_budget_left_bytes=state.budget.left_bytes,
         groups=tuple(HotGroup(name, count) for name, count in plan.groups),
         chunks=_hottest(state, layout),
     )

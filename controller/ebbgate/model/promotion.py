@@ -92,6 +92,8 @@ class PromotionStatus:
     - `pending_bytes`: chosen and still to be moved; `held_out_bytes`: left out to compare.
     - `saved_ns`, `saved_error_ns`: disk time that moves have saved so far, as measured, with its
       error; `cost_ns`: what they have cost. None before anything was measured.
+    - `write_budget_left_bytes`: what may still be written to the cache today (`ssd_writes`); None
+      without that limit, or unknown.
     - `groups`, `chunks`: of what is chosen, those with the most first.
     """
 
@@ -108,5 +110,6 @@ class PromotionStatus:
     saved_ns: float | None = None
     saved_error_ns: float | None = None
     cost_ns: float | None = None
+    write_budget_left_bytes: float | None = None
     groups: tuple[HotGroup, ...] = ()
     chunks: tuple[HotChunk, ...] = ()

@@ -1333,6 +1333,8 @@ export interface components {
             saved_ns: number | null;
             /** @description Share of time in which it may read; null if unknown. Unit: 1. */
             time_share: number | null;
+            /** @description What may still be written to the cache today before moves end; negative if more was written; null without the limit `ssd_writes`, or unknown. Unit: B. */
+            write_budget_left_bytes: number | null;
         };
         /** @description What one strategy, rule or override proposes, and why. */
         Proposal: {

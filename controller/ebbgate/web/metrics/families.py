@@ -130,6 +130,9 @@ FAMILIES: Final = (
            " moved."),
     Family("ebbgate_promotion_pending_bytes", GAUGE, "Hot data that is still to be moved.",
            "bytes"),
+    Family("ebbgate_promotion_write_budget_bytes", GAUGE, "What may still be written to the cache"
+           " today before moves end (`ssd_writes` of the policy); negative if more was written.",
+           "bytes"),
     Family("ebbgate_backing_queue_requests", GAUGE, "Requests in flight at the backing device."),
     Family("ebbgate_knob_value", GAUGE, "Value of a kernel setting, in the base unit that the"
            " label names."),

@@ -76,6 +76,7 @@ def _add_promotion(page: Page, volume: Labels, status: PromotionStatus) -> None:
     page.add_ns("ebbgate_promotion_saved_error_seconds", volume, status.saved_error_ns)
     page.add("ebbgate_promotion_time_share", volume, status.time_share)
     page.add("ebbgate_promotion_pending_bytes", volume, status.pending_bytes)
+    page.add("ebbgate_promotion_write_budget_bytes", volume, status.write_budget_left_bytes)
 
 
 def _add_states(page: Page, volume: Labels, status: VolumeStatus) -> None:

@@ -242,6 +242,11 @@ class Promotion(Model):
     )
     saved_error_ns: float | None = doc("Its error.", "ns")
     cost_ns: float | None = doc("Disk time that moves have cost, with what they displaced.", "ns")
+    write_budget_left_bytes: float | None = doc(
+        "What may still be written to the cache today before moves end; negative if more was"
+        " written; null without the limit `ssd_writes`, or unknown.",
+        "B",
+    )
     groups: list[HotGroup] = doc("Files with the most chunks that are worth a move.")
     chunks: list[HotChunk] = doc("Chunks with the most misses that are worth a move.")
 
