@@ -171,11 +171,19 @@ HEAT: Final[dict[str, Any]] = {
     "bin_bytes": 8 * MIB,
     "bins": [0, 310, 3700],
     "moved": [0, 0, 5],
+    "pending": [0, 0, 1],
     "held_out": [],
     "chunks": [{"chunk": 17, "misses": 900, "group": "/srv/db/big", "state": "pending"}],
     "groups": [
-        {"name": "/srv/db/big", "misses": 3700, "chunks": 19, "moved": 5, "held_out": 0},
-        {"name": "", "misses": 310, "chunks": None, "moved": 0, "held_out": 0},
+        {
+            "name": "/srv/db/big",
+            "misses": 3700,
+            "chunks": 19,
+            "moved": 5,
+            "pending": 1,
+            "held_out": 0,
+        },
+        {"name": "", "misses": 310, "chunks": None, "moved": 0, "pending": 0, "held_out": 0},
     ],
 }
 """Where users missed the cache, in a document."""

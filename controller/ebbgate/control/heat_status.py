@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Final
@@ -58,7 +58,9 @@ def heat_status(
     states = dict.fromkeys(listed, ChunkState.PENDING)
     states |= dict.fromkeys((*promote.in_cache, *promote.plan.done), ChunkState.MOVED)
     states |= dict.fromkeys(held_out, ChunkState.HELD_OUT)
-    moved = [chunk for chunk, state in states.items() if state is ChunkState.MOVED]
+    by_state = {
+        state: [chunk for chunk, each in states.items() if each is state] for state in ChunkState
+    }
     hottest = nlargest(_LISTED_MAX, recent.chunks, key=recent.chunks.__getitem__)
     total = -(-volume_bytes // CHUNK_BYTES)
     each = bin_chunks(total, HEAT_BINS_MAX)
@@ -68,8 +70,9 @@ def heat_status(
         unlisted=round(recent.unlisted),
         bin_bytes=each * CHUNK_BYTES,
         bins=binned(recent.chunks.items(), total, each),
-        moved=_counted(moved, total, each),
-        held_out=_counted(held_out, total, each),
+        moved=_counted(by_state[ChunkState.MOVED], total, each),
+        pending=_counted(by_state[ChunkState.PENDING], total, each),
+        held_out=_counted(by_state[ChunkState.HELD_OUT], total, each),
         chunks=tuple(
             MissedChunk(
                 chunk,
@@ -79,7 +82,7 @@ def heat_status(
             )
             for chunk in hottest
         ),
-        groups=_groups(recent, layout, moved, held_out) if layout else (),
+        groups=_groups(recent, layout, by_state) if layout else (),
     )
 
 
@@ -91,8 +94,7 @@ def _counted(chunks: Collection[int], total: int, each: int) -> tuple[int, ...]:
 def _groups(
     recent: RecentMisses,
     layout: VolumeLayout,
-    moved: Iterable[int],
-    held_out: Iterable[int],
+    by_state: Mapping[ChunkState, Iterable[int]],
 ) -> tuple[MissedGroup, ...]:
     misses = defaultdict[str, float](float)
     for chunk, count in recent.chunks.items():
@@ -100,9 +102,15 @@ def _groups(
     sizes = Counter[str]()
     for run in layout.runs:
         sizes[layout.groups[run.group]] += run.end - run.first
-    moved_of = Counter(map(layout.group_of, moved))
-    held_out_of = Counter(map(layout.group_of, held_out))
+    counts = {state: Counter(map(layout.group_of, found)) for state, found in by_state.items()}
     return tuple(
-        MissedGroup(name, round(misses[name]), sizes.get(name), moved_of[name], held_out_of[name])
+        MissedGroup(
+            name,
+            round(misses[name]),
+            sizes.get(name),
+            moved=counts[ChunkState.MOVED][name],
+            pending=counts[ChunkState.PENDING][name],
+            held_out=counts[ChunkState.HELD_OUT][name],
+        )
         for name in nlargest(_LISTED_MAX, misses, key=misses.__getitem__)
     )

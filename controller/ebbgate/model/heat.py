@@ -90,13 +90,14 @@ class MissedGroup:
 
     - `name`: empty for all data of no known file.
     - `chunks`: how many it has; None for those of no file.
-    - `moved`, `held_out`: of these.
+    - `moved`, `pending`, `held_out`: of these, by what promote_hot does with them.
     """
 
     name: str
     misses: int
     chunks: int | None = None
     moved: int = 0
+    pending: int = 0
     held_out: int = 0
 
 
@@ -106,8 +107,8 @@ class HeatStatus:
 
     - `why`: why that is unknown, or empty; then all other fields have their defaults.
     - `observed_ns`: the time that `misses` covers. `unlisted`: those whose place is unknown.
-    - `bins`: misses by parts of `bin_bytes` from the volume's start; `moved`, `held_out`: how many
-      chunks of each part promote_hot has moved, and left out to compare.
+    - `bins`: misses by parts of `bin_bytes` from the volume's start; `moved`, `pending` and
+      `held_out`: how many chunks of each part promote_hot has moved, chosen and left out.
     - `chunks`, `groups`: those with the most misses first; `groups` is empty without a layout.
     """
 
@@ -118,6 +119,7 @@ class HeatStatus:
     bin_bytes: int = 0
     bins: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
+    pending: tuple[int, ...] = ()
     held_out: tuple[int, ...] = ()
     chunks: tuple[MissedChunk, ...] = ()
     groups: tuple[MissedGroup, ...] = ()

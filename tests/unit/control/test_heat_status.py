@@ -44,6 +44,7 @@ def test_parts_chunks_and_files_are_in_the_status() -> None:
         13: 2,
     }
     assert {i for i, moved in enumerate(found.moved) if moved} == {1, 2, 255}
+    assert {i for i, pending in enumerate(found.pending) if pending} == {1}
     assert {i for i, held_out in enumerate(found.held_out) if held_out} == {0, 12}
     assert found.chunks == (
         MissedChunk(25, 9, "/srv/a", ChunkState.HELD_OUT),
@@ -52,9 +53,9 @@ def test_parts_chunks_and_files_are_in_the_status() -> None:
         MissedChunk(15, 1),
     )
     assert found.groups == (
-        MissedGroup("/srv/a", 11, 10, 0, 1),
-        MissedGroup("/srv/b", 4, 10, 2, 1),
-        MissedGroup("", 1, None, 1, 0),
+        MissedGroup("/srv/a", 11, 10, held_out=1),
+        MissedGroup("/srv/b", 4, 10, moved=2, pending=1, held_out=1),
+        MissedGroup("", 1, None, moved=1),
     )
 
 

@@ -895,6 +895,8 @@ export interface components {
             moved: number[];
             /** @description The time that `misses` covers. Unit: ns. */
             observed_ns: number;
+            /** @description How many chunks of each part are chosen and still to be moved; empty for none. Unit: chunks. */
+            pending: number[];
             /** @description Those of which the place is unknown. Unit: requests. */
             unlisted: number;
             /** @description Why it is unknown; empty if it is known. */
@@ -1099,6 +1101,8 @@ export interface components {
             moved: number;
             /** @description The file or relation; empty for all data of no known file. */
             name: string;
+            /** @description Chunks of it that are chosen and still to be moved. Unit: chunks. */
+            pending: number;
         };
         /** @description A request to the daemon, which carries it out within a second or two. */
         NewIntent: {

@@ -134,6 +134,7 @@ class MissedGroup(Model):
     misses: int = doc("Requests that missed it; older ones count less.", "requests")
     chunks: int | None = doc("Its size; null for data of no known file.", "chunks")
     moved: int = doc("Chunks of it that `promote_hot` has moved of late.", "chunks")
+    pending: int = doc("Chunks of it that are chosen and still to be moved.", "chunks")
     held_out: int = doc("Chunks of it that are left out to compare.", "chunks")
 
 
@@ -148,6 +149,9 @@ class Heat(Model):
     bins: list[int] = doc("Misses by part of the volume, from its start.", "requests")
     moved: list[int] = doc(
         "How many chunks of each part `promote_hot` has moved of late; empty for none.", "chunks"
+    )
+    pending: list[int] = doc(
+        "How many chunks of each part are chosen and still to be moved; empty for none.", "chunks"
     )
     held_out: list[int] = doc(
         "How many chunks of each part are left out to compare; empty for none.", "chunks"
