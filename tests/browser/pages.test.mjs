@@ -51,9 +51,10 @@ for (const theme of ["light", "dark"]) {
     let widths = theme === "light" ? WIDTHS : WIDTHS.toReversed();
     const tab = await harness.tab(browser, { width: widths[0], theme });
     const volume = await harness.someVolume(tab.page);
-    for (const name of [...Object.keys(harness.PAGES), "volume"]) {
+    const pages = Object.keys(harness.PAGES).map((name) => [name, visit]);
+    for (const [name, open] of [...pages, ["volume", openWhole], ["volume-heat", openHeat]]) {
       await harness.resize(tab.page, widths[0]);
-      await (name === "volume" ? openWhole(tab.page, volume) : harness.visit(tab.page, name));
+      await open(tab.page, name, volume);
       await lookAtAll(tab, name, widths, theme);
       widths = widths.toReversed();
     }
@@ -62,10 +63,26 @@ for (const theme of ["light", "dark"]) {
   });
 }
 
-async function openWhole(page, volume) {
+function visit(page, name) {
+  return harness.visit(page, name);
+}
+
+async function openHeat(page, _, volume) {
+  await page.goto(`${harness.URL_}/#/heat/${encodeURIComponent(volume)}`);
+  await page.waitForSelector(".volume-heat .miss-map rect");
+  await openDetails(page);
+}
+
+async function openWhole(page, _, volume) {
   await harness.openVolume(page, volume);
+  await openDetails(page);
+}
+
+async function openDetails(page) {
   for (const details of await page.locator("details").all()) {
-    await details.locator("summary").click();
+    if (await details.evaluate((element) => !element.open)) {
+      await details.locator("summary").click();
+    }
   }
 }
 

@@ -5,6 +5,7 @@ import { start } from "./state";
 import { advicePage } from "./views/advice";
 import { decisionsPage } from "./views/decisions";
 import { doctorPage } from "./views/doctor";
+import { heatPage } from "./views/heat";
 import { layout } from "./views/layout";
 import { overview } from "./views/overview";
 import { policyPage } from "./views/policy";
@@ -15,6 +16,7 @@ import { toasts } from "./views/actions";
 const PAGES: Readonly<Record<Page, (parent: HTMLElement, route: Route) => View>> = {
   overview,
   volume: volumePage,
+  heat: heatPage,
   decisions: decisionsPage,
   advice: advicePage,
   policy: policyPage,
@@ -23,6 +25,7 @@ const PAGES: Readonly<Record<Page, (parent: HTMLElement, route: Route) => View>>
 const TITLES: Readonly<Record<Page, string>> = {
   overview: "Overview",
   volume: "Volume",
+  heat: "Heat",
   decisions: "Decisions",
   advice: "Advice",
   policy: "Policy",

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The address after the #: page, name and filters. Pure.
 
-export const PAGES = ["overview", "volume", "decisions", "advice", "policy", "doctor"] as const;
+export const PAGES = [
+  "overview",
+  "volume",
+  "heat",
+  "decisions",
+  "advice",
+  "policy",
+  "doctor",
+] as const;
 export type Page = (typeof PAGES)[number];
 
 export interface Route {

@@ -5,6 +5,7 @@ import type { Advice, AdviceList, AppliedAdvice } from "../api/types";
 import { dateTime, knobValue, plural } from "../lib/format";
 import { format } from "../lib/route";
 import { generation, volumes } from "../state";
+import { command } from "./command";
 import { confirm } from "./dialog";
 import { button, fill, h, text, uncheckedList } from "./dom";
 import { retry } from "./retry";
@@ -121,25 +122,6 @@ function card(advice: Advice, reload: () => void): HTMLElement {
 
 function fact(name: string, value: string | null): HTMLElement | null {
   return value ? h("div", {}, h("dt", {}, name), h("dd", {}, value)) : null;
-}
-
-function command(line: string, label: string): HTMLElement {
-  const copy = button(
-    "Copy",
-    () => {
-      void navigator.clipboard.writeText(line).then(() => {
-        text(copy, "Copied");
-        setTimeout(() => text(copy, "Copy"), 2000);
-      });
-    },
-    { class: "button small" },
-  );
-  return h(
-    "div",
-    { class: "command" },
-    h("pre", { tabindex: 0, role: "region", "aria-label": label }, h("code", {}, line)),
-    copy,
-  );
 }
 
 function applyButton(advice: Advice, reload: () => void): HTMLElement {

@@ -11,6 +11,7 @@ import { askToken } from "./token";
 
 const NAVIGATION: readonly (readonly [Page, string])[] = [
   ["overview", "Overview"],
+  ["heat", "Heat"],
   ["decisions", "Decisions"],
   ["advice", "Advice"],
   ["policy", "Policy"],

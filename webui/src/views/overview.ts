@@ -210,7 +210,7 @@ function rowCard(volume: Volume): Card {
   return { element, update };
 }
 
-function emptyState(known: Volumes | null, shown: number): HTMLElement | null {
+export function emptyState(known: Volumes | null, shown: number): HTMLElement | null {
   if (shown > 0) return null;
   if (known === null) return h("p", { class: "empty" }, "Waiting for data from ebbgated …");
   if (known.history !== null) {

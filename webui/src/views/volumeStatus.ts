@@ -2,9 +2,10 @@
 // The current state of one volume: gauge, figures, controls, proposals and settings.
 import type { Volume } from "../api/types";
 import { ago, knobValue } from "../lib/format";
+import { format } from "../lib/route";
 import { ageSeconds } from "../state";
 import { controls } from "./controls";
-import { fill, h, table, text } from "./dom";
+import { attribute, fill, h, table, text } from "./dom";
 import { proposals } from "./explanation";
 import { ALL_FIGURES, figureList } from "./figures";
 import { tideGauge } from "./gauge";
@@ -22,6 +23,7 @@ const OWNERS =
 export function volumeStatus(): VolumeStatus {
   const title = h("h1");
   const about = h("p", { class: "about" });
+  const heat = h("a", {}, "Heat");
   const tide = tideGauge();
   const sentence = h("p", { class: "sentence big" });
   const notes = h("div", { class: "notes" });
@@ -44,7 +46,7 @@ export function volumeStatus(): VolumeStatus {
   const element = h(
     "div",
     { class: "volume-status" },
-    h("div", { class: "page-head" }, h("div", {}, title, about)),
+    h("div", { class: "page-head" }, h("div", {}, title, about), heat),
     h(
       "section",
       { class: "card hero" },
@@ -62,6 +64,7 @@ export function volumeStatus(): VolumeStatus {
       about,
       `${name}${volume.kind} · ${volume.mode}${volume.frozen ? ", on hold" : ""} · policy ${policyLabel(volume)}`,
     );
+    attribute(heat, "href", format("heat", volume.volume));
     tide.update(volume);
     text(sentence, volume.now);
     remarks(notes, volume);
