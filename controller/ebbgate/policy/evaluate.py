@@ -102,8 +102,8 @@ def on_moved(state: State, report: ChunksMoved) -> State:
 def _promotion(state: State, frame: Frame, policy: Policy, destage: Phase) -> PromoteState:
     if policy.promotion is None:
         return _NOT_PROMOTED
-    if promote_stop.unsupported(frame):
-        return _NOT_PROMOTED
+    if why_not := promote_stop.unsupported(frame):
+        return replace(state.promotion, phase=PromotePhase.UNKNOWN, why=why_not)
     return promote_hot.on_frame(
         state.promotion, frame, policy.promotion, _needs_disks(state, destage)
     )

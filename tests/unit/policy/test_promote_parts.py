@@ -118,6 +118,15 @@ def test_the_list_ends_where_a_move_no_longer_pays() -> None:
     assert choose(1, groups, Worth(COSTS, 1.0), Room(9, 0.4), range(60), ()).listed == {}
 
 
+def test_parts_of_a_hot_file_that_were_missed_once_or_never_are_listed() -> None:
+    early, late = dict.fromkeys(range(0, 60), 4), dict.fromkeys(range(0, 90), 4)
+    groups = Groups(scored(early, late), owners_of(NO_OWNERS, FILES))
+    plan = choose(1, groups, Worth(COSTS, 1.0), Room(1000, 0.4), (), {95})
+    assert set(range(90)) <= set(plan.listed) <= set(range(100)) - {95}
+    alone = choose(1, Groups(scored(early, late)), Worth(COSTS, 1.0), Room(1000, 0.4), (), ())
+    assert set(alone.listed) == set(range(60))
+
+
 def test_held_out_chunks_are_compared_only_as_far_as_the_list_was_moved() -> None:
     listed = {chunk: Watched(1, 1.0, chunk in (2, 5, 8)) for chunk in range(10)}
     plan = Plan(1, listed, Promotion((7, 9), 0.4), frozenset({0, 1, 3, 4, 6}))

@@ -330,7 +330,8 @@ PROMOTE: Final = (
         "period",
         _duration(20 * NS_PER_S, HOUR_NS),
         ("period_ns",),
-        "Time between two choices of what is moved. The probe counts misses for 10 s at a time.",
+        "After this time it is judged what moves have brought, and how much of the time they may"
+        " take. What is moved is chosen every 10 s.",
     ),
 )
 

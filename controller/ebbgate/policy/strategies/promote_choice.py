@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ebbgate.model.promotion import Promotion
 from ebbgate.policy.strategies.promote_benefit import Costs, Watched, held_out
-from ebbgate.policy.strategies.promote_score import WINDOWS_MIN, Groups
+from ebbgate.policy.strategies.promote_score import UNSEEN, WINDOWS_MIN, Groups
 
 COST_MARGIN: Final = 1.5
 """The predicted gain must exceed this times the cost."""
@@ -102,7 +102,6 @@ def choose(
     rates = {
         chunk: rate for chunk, rate in _candidates(groups, worth, in_cache) if chunk not in watched
     }
-    best = max(rates.values(), default=0.0)
     chosen = [chunk for chunk, rate in rates.items() if worth.gain_ns(rate) > worth.least_ns]
     chosen = nlargest(min(room.chunks, LIST_MAX), chosen, key=rates.__getitem__)
     listed = {
@@ -115,7 +114,7 @@ def choose(
         listed=listed,
         promotion=Promotion(moves, room.time_share) if moves else None,
         admitted=len(rates),
-        best_ns=worth.gain_ns(best) if rates else 0.0,
+        best_ns=worth.gain_ns(max(rates.values())) if rates else 0.0,
         least_ns=worth.least_ns,
         groups=tuple(names.most_common(3)),
     )
@@ -124,21 +123,24 @@ def choose(
 def _candidates(
     groups: Groups, worth: Worth, in_cache: Collection[int]
 ) -> Iterator[tuple[int, float]]:
-    """Yield admitted chunks with the rate of misses to expect: first those missed themselves."""
-    scores = groups.scores
-    hot_groups = set[int]()
+    """Yield admitted chunks with the rate of misses to expect.
+
+    These are chunks that were missed in separate windows, and the other chunks of their groups.
+    """
+    scores, hot_groups = groups.scores, set[int]()
     for chunk, (misses, windows) in scores.chunks.items():
         if windows >= WINDOWS_MIN:
             group = groups.owners.group_of(chunk)
             hot_groups.add(group)
             yield chunk, groups.heats[group].expected_rate(misses, scores.seconds)
     for group in hot_groups:
-        rate = groups.heats[group].expected_rate(0.0, scores.seconds)
-        if group < 0 or worth.gain_ns(rate) <= worth.least_ns:
+        heat = groups.heats[group]
+        if group < 0 or worth.gain_ns(heat.rate) <= worth.least_ns:
             continue
         for chunk in groups.owners.chunks_of(group):
-            if chunk not in scores.chunks and chunk not in in_cache:
-                yield chunk, rate
+            misses, windows = scores.chunks.get(chunk, UNSEEN)
+            if windows < WINDOWS_MIN and chunk not in in_cache:
+                yield chunk, heat.expected_rate(misses, scores.seconds)
 
 
 def _tiers(chosen: list[int]) -> Iterator[int]:

@@ -36,6 +36,9 @@ class ChunkScore(NamedTuple):
     windows: int
 
 
+UNSEEN: Final = ChunkScore(0.0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Scores:
     """What was missed of late. `seconds`: the time that it covers, decayed like the misses.
@@ -85,11 +88,7 @@ def add_window(
     """Return the scores after a window; older misses count less."""
     begun_ns = scores.ended_ns or window.started_ns
     keep = 0.5 ** (max(0, window.ended_ns - begun_ns) / half_life_ns)
-    chunks = {
-        chunk: ChunkScore(misses * keep, windows)
-        for chunk, (misses, windows) in scores.chunks.items()
-        if misses * keep >= _FORGOTTEN
-    }
+    chunks = _faded(scores.chunks, keep)
     listed, ios, highest = 0.0, 0, scores.chunk_count - 1
     for each in window.chunks:
         misses = weighted(each, write_weight)
@@ -97,7 +96,7 @@ def add_window(
         ios += each.sync_reads + each.other_reads + each.writes
         highest = max(highest, each.chunk)
         if misses:
-            before, windows = chunks.get(each.chunk, (0.0, 0))
+            before, windows = chunks.get(each.chunk, UNSEEN)
             chunks[each.chunk] = ChunkScore(before + misses, min(windows + 1, WINDOWS_MIN))
     if len(chunks) > _CHUNKS_MAX:
         chunks = dict(nlargest(_CHUNKS_MAX, chunks.items(), key=lambda item: item[1].misses))
@@ -111,6 +110,14 @@ def add_window(
         chunk_count=highest + 1,
         ended_ns=window.ended_ns,
     )
+
+
+def _faded(chunks: Mapping[int, ChunkScore], keep: float) -> dict[int, ChunkScore]:
+    return {
+        chunk: ChunkScore(misses * keep, windows)
+        for chunk, (misses, windows) in chunks.items()
+        if misses * keep >= _FORGOTTEN
+    }
 
 
 def without(scores: Scores, moved: tuple[int, ...]) -> Scores:

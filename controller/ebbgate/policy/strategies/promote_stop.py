@@ -28,7 +28,7 @@ class PromoteParams:
     - `files`: globs of the files whose layout gives groups.
     - `time_share_max`: the largest share of time in which the mover reads.
     - `cache_ratio_max`: the largest share of the cache that one period may fill.
-    - `period_ns`: the time between two choices of chunks.
+    - `period_ns`: the time between two judgements of what moves bring.
     - `read_p99_max_ns`, `write_p99_max_ns`: the objectives.
     - `writes_per_day`: how often a day the cache may be written in full; None: any.
     - `by_cutoff`: the kernel does not cache sequences beyond a cutoff, and bypasses a slow cache

@@ -73,7 +73,11 @@ def _of_choice(plan: Plan) -> Iterator[Condition]:
     if not plan.at_ns:
         return
     yield Condition(
-        "MiB missed in two windows of 10 s", f"{plan.admitted}", ">=", "1", plan.admitted > 0
+        "MiB missed in two windows of 10 s, with those of their files",
+        f"{plan.admitted}",
+        ">=",
+        "1",
+        plan.admitted > 0,
     )
     if plan.admitted:
         horizon = f"{HORIZON_PERIODS} periods"
