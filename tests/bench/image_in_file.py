@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""image-in-file: a PostgreSQL in a disk image on the volume, whose files only its guest can name.
+
+The image is a loop device of the same machine, so that the truth is known: what its own kernel says
+of the tables, through all layers. It is compared with what the agent says in the guest, and
+ebbgate makes of it from outside. Hot tables are chosen from misses while clients read four of them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ebbgate.warm.plan import Piece
+from ebbgate.warm.target import Target
+from tests.bench.context import Context, Scenario
+from tests.bench.guest.file_mover import Chunk, best_files, chunks_of
+from tests.bench.postgres_volume import (
+    CLIENTS,
+    DATA,
+    FILESYSTEMS,
+    FOLDER,
+    GUEST_SCRIPTS,
+    KINDS,
+    MEMORY_MIB,
+    SCRIPT_ENV,
+    TABLES,
+    TRACES,
+    Stack,
+    cache_options,
+    copy_cluster,
+    devices,
+    full_speed,
+    past_cache,
+    stack_of,
+)
+from tests.bench.product import PYTHON, SITE, stage_in_guest
+from tests.bench.report import Report, medians
+from tests.lab.guest import Guest
+from tests.lab.postgres import PostgresServer
+
+HOST_FOLDER = "/run/images"
+IMAGE = f"{HOST_FOLDER}/disk.raw"
+IMAGE_MIB = 1600
+HOT = 4
+SECONDS = 40
+EBBGATE = f"PYTHONPATH={SITE} {PYTHON} -m ebbgate"
+
+
+@contextmanager
+def image(guest: Guest, stack: Stack) -> Iterator[str]:
+    """Mount a disk image with the cluster, which lies on the volume; yield its loop device."""
+    with full_speed(guest), past_cache(stack):
+        guest.check(
+            f"modprobe loop; mkdir -p {HOST_FOLDER} {FOLDER} &&"
+            f" {FILESYSTEMS['ext4']} {stack.device} && mount {stack.device} {HOST_FOLDER} &&"
+            f" fallocate -l {IMAGE_MIB}M {IMAGE}",
+            timeout_s=120,
+        )
+        loop = guest.check(f"losetup --find --show --direct-io=on {IMAGE}").strip()
+        guest.check(f"{FILESYSTEMS['ext4']} {loop} && mount {loop} {FOLDER}", timeout_s=120)
+        copy_cluster(guest)
+        # With the file system its pages go out of the memory.
+        guest.check(["umount", FOLDER], timeout_s=120)
+    guest.check(f"mount {loop} {FOLDER}")
+    try:
+        yield loop.rpartition("/")[2]
+    finally:
+        guest.check(f"umount {FOLDER}; losetup -d /dev/{loop}; umount {HOST_FOLDER}", timeout_s=60)
+
+
+def misses_of(guest: Guest, stack: Stack) -> dict[int, tuple[int, int]]:
+    """Return what the cache misses meanwhile, by chunk of the volume."""
+    argv = [PYTHON, str(GUEST_SCRIPTS / "misses.py"), *cache_options(stack)]
+    counter = guest.spawn([*argv, "--seconds", str(SECONDS)], env=SCRIPT_ENV)
+    found = json.loads(counter.wait(SECONDS + 60).check().stdout)
+    guest.check(["rmdir", f"{TRACES}/misses-{counter.pid}"])
+    return {int(chunk): (reads, writes) for chunk, (reads, writes) in found.items()}
+
+
+def chunks_by_file(shown: str) -> dict[str, list[Chunk]]:
+    """Return the chunks of each file, of what `layout show --json` prints."""
+    return {file["path"]: chunks_of(_target(file)) for file in json.loads(shown)["files"]}
+
+
+def _target(file: Mapping[str, Any]) -> Target:
+    pieces = tuple(
+        Piece(each["offset_bytes"], each["volume_bytes"], each["length_bytes"])
+        for each in file["ranges"]
+    )
+    return Target(-1, (0, 0), pieces, {})
+
+
+def chosen(counts: Mapping[int, tuple[int, int]], files: Mapping[str, Sequence[Chunk]]) -> set[int]:
+    """Return the chunks of the best files."""
+    return {chunk.number for name in best_files(counts, files)[:HOT] for chunk in files[name]}
+
+
+def figures(
+    counts: Mapping[int, tuple[int, int]],
+    agent: Mapping[str, Sequence[Chunk]],
+    truth: Mapping[str, Sequence[Chunk]],
+) -> dict[str, float]:
+    """Compare what is chosen by the agent's layout with what is by the true one.
+
+    `missed`: the share of all misses that lie in what was chosen.
+    """
+    ours, theirs = chosen(counts, agent), chosen(counts, truth)
+    of_chunk = {chunk: sum(pair) for chunk, pair in counts.items()}
+    within = sum(count for chunk, count in of_chunk.items() if chunk in ours)
+    return {
+        "chunks": len(ours),
+        "different": len(ours ^ theirs),
+        "missed": within / max(1, sum(of_chunk.values())),
+    }
+
+
+def measure(guest: Guest, kind: str, seed: int) -> dict[str, float]:
+    """Find the hot tables in the image."""
+    hot = random.Random(seed).sample(TABLES.names, HOT)
+    stage_in_guest(guest)
+    with (
+        stack_of(guest, kind) as stack,
+        image(guest, stack) as disk,
+        PostgresServer(guest, DATA, memory_mib=MEMORY_MIB) as server,
+    ):
+        stack.expect_changed("writeback_rate")
+        files = " ".join(server.files(TABLES.names))
+        seen = f"{EBBGATE} layout agent | {PYTHON} - {files}"
+        agent = f"{EBBGATE} layout show --json --image raw {IMAGE} --agent - --disk {disk}"
+        by_agent = chunks_by_file(guest.check(f"{seen} | {agent}", timeout_s=180))
+        truth = chunks_by_file(guest.check(f"{EBBGATE} layout show --json {files}", timeout_s=180))
+        scripts = [TABLES.select(name) for name in hot]
+        load = server.load(scripts, clients=CLIENTS, seconds=SECONDS + 10, seed=seed)
+        counts = misses_of(guest, stack)
+        load.wait(120).check()
+        return figures(counts, by_agent, truth)
+
+
+def run(context: Context) -> Report:
+    """Run the variant."""
+    kind = context.variant or KINDS[0]
+    with Guest(devices()) as guest:
+        runs = context.interleaved(
+            ("ebbgate",), lambda _arm, n: measure(guest, kind, context.seed + n)
+        )
+    ratios = medians(runs["ebbgate"])
+    goals = {"chunks": ">= 192", "different": "== 0", "missed": ">= 0.95"}
+    return Report("image-in-file", runs, ratios, goals)
+
+
+SCENARIO = Scenario(
+    "image-in-file",
+    "the hot tables of a PostgreSQL in a disk image are found from outside, by what its agent says",
+    3,
+    run,
+    KINDS,
+)
