@@ -86,8 +86,7 @@ class PinTouches:
 
     def statuses(self) -> tuple[PinStatus, ...]:
         """Return what people see."""
-        frame = self.loop.state.current_frame
-        cache = frame.cache_bytes if frame else None
+        cache = self._cache_bytes()
         return tuple(_status(pin, self._of(pin), cache) for pin in self._pins())
 
     def used(self) -> tuple[int, int]:
@@ -134,12 +133,12 @@ class PinTouches:
     def _is_due(self, written: int | None) -> bool:
         if self._began_ns is None:
             return True
-        frame = self.loop.state.current_frame
-        cache = (frame.cache_bytes if frame else None) or 0
-        known = written is not None and self._written_bytes is not None
-        # If it is unknown, the time alone decides.
+        cache = self._cache_bytes()
+        known = cache and written is not None and self._written_bytes is not None
+        # If that is unknown, the time alone decides.
         since = max(0, (written or 0) - (self._written_bytes or 0)) if known else 0
-        return is_due(self.loop.volume.kind, self.registry.now_ns() - self._began_ns, since, cache)
+        age_ns = self.registry.now_ns() - self._began_ns
+        return is_due(self.loop.volume.kind, age_ns, since, cache or 0)
 
     async def _touch_all(self) -> None:
         facts = await self.machine.facts(self.loop)
@@ -172,7 +171,8 @@ class PinTouches:
         each.size_bytes = event["bytes"]
         each.reads = touches(event["bytes"], event["pieces"], step)
         kind, mine = self.loop.volume.kind, (event["bytes"], each.reads)
-        if why := limit_text(kind, *mine, used, facts.cache_bytes, self.share):
+        cache = self._cache_bytes() or facts.cache_bytes
+        if why := limit_text(kind, *mine, used, cache, self.share):
             process.send({"command": "skip"})
             each.state, each.why = PinState.TOO_LARGE, why
             return used
@@ -238,6 +238,10 @@ class PinTouches:
         else:
             each.state = PinState.COLD
             each.why = f"job {job.id} {job.state}: {job.why}" if job else "its job is forgotten"
+
+    def _cache_bytes(self) -> int | None:
+        frame = self.loop.state.current_frame
+        return frame.cache_bytes if frame else None
 
     def _pins(self) -> list[Pin]:
         return self.registry.of(self.loop.volume.name)
