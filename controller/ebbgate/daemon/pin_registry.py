@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -62,16 +63,15 @@ class PinRegistry:
         try:
             kept = await asyncio.wrap_future(adding)
         except asyncio.CancelledError:
-            adding.add_done_callback(
-                lambda done: (
-                    None
-                    if done.cancelled() or done.exception()
-                    else self._unsaved.update({done.result().id: "it timed out"})
-                )
-            )
+            adding.add_done_callback(self._unkeep)
             raise
         self.pins[kept.id] = kept
         return kept
+
+    def _unkeep(self, adding: Future[Pin]) -> None:
+        """End on the disk what was written after its request was given up."""
+        if not adding.cancelled() and adding.exception() is None:
+            self._unsaved[adding.result().id] = "it timed out"
 
     def end(self, pin: Pin, why: str) -> None:
         """End a pin; its data stays in the cache until the kernel needs the room."""
