@@ -56,7 +56,8 @@ def _progress(plan: Plan) -> str:
     left = len(plan.promotion.chunks) if plan.promotion else 0
     named = ", ".join(f"{count} of {name or 'no file'}" for name, count in plan.groups)
     owners = f" ({named})" if any(name for name, _ in plan.groups) else ""
-    return f"{total - left} of {total} MiB are moved{owners}, {held_out} held out to compare"
+    moved = f"{total - left} of {total} MiB are moved" if plan.done else f"{total} MiB to move"
+    return f"{moved}{owners}, {held_out} held out to compare"
 
 
 def conditions(state: PromoteState, frame: Frame, params: PromoteParams) -> tuple[Condition, ...]:
