@@ -19,7 +19,7 @@ export const PATIENCE_MS = Number(process.env.EBBGATE_PATIENCE_MS ?? 30_000);
 /** Each page with a selector that matches once it is drawn. */
 export const PAGES = {
   overview: ".volume-card, .volume-row, .empty h2",
-  heat: ".miss-map rect, .empty h2",
+  heat: ".heat-item .reading, .empty h2",
   decisions: ".decision, .empty h2",
   advice: ".advice, .empty h2",
   policy: ".pick",

@@ -10,6 +10,8 @@ import { attribute, fill, fillTable, h, s, table, text } from "./dom";
 const NAME = "Misses by place on the volume";
 const SHADES = 6;
 const ROWS_MAX = 32;
+// Below this share of misses with a known place, the summary says so.
+const KNOWN_MIN = 0.95;
 // In units of the SVG, of which each cell is 10 wide.
 const CELL = 10;
 const GAP = 0.6;
@@ -211,24 +213,28 @@ function pointed(svg: SVGSVGElement, state: State, event: PointerEvent): number 
 }
 
 function drawLegend(box: HTMLElement, state: State, found: Heat): void {
-  const from = heat.shadeFrom(Math.max(...found.bins), SHADES);
-  const items = from.map((least, i) => {
-    if (i > 0 && least === from[i - 1]) return null;
-    const swatch = h("span", { class: "swatch block", "aria-hidden": "true" });
-    swatch.style.color = `var(--heat-${i + 1})`;
-    return h("li", {}, swatch, `≥ ${count(map.perMinute(found, least))}`);
-  });
   const mark = (shape: string, label: string): HTMLElement =>
     h("li", {}, h("span", { class: `swatch-${shape}`, "aria-hidden": "true" }), label);
   fill(
     box,
-    h("li", {}, "Misses per minute:"),
-    items,
+    shadeItems(found),
     found.moved.length > 0 && mark("moved", "moved into the cache"),
     found.pending.length > 0 &&
       mark("pending", state.enforced ? "to be moved" : "would be moved in enforce"),
     found.held_out.length > 0 && mark("held-out", "held out to compare"),
   );
+}
+
+function shadeItems(found: Heat): HTMLElement[] {
+  const most = Math.max(...found.bins);
+  if (most === 0) return [];
+  const from = [...new Set(heat.shadeFrom(most, SHADES))];
+  const items = from.map((least) => {
+    const swatch = h("span", { class: "swatch block", "aria-hidden": "true" });
+    swatch.style.color = `var(--heat-${heat.shade(least, most, SHADES)})`;
+    return h("li", {}, swatch, `≥ ${count(map.perMinute(found, least))}`);
+  });
+  return [h("li", {}, "Misses per minute:"), ...items];
 }
 
 function readingOf(state: State): string {
@@ -239,15 +245,16 @@ function readingOf(state: State): string {
   return summary(found);
 }
 
-/** `1,234 misses per minute; half of those with a known place are in 3.5% of the volume.` */
-export function summary(found: Heat): string {
+/** `1,234 misses per minute, half of them in 3.5% of the volume.` */
+function summary(found: Heat): string {
   if (found.misses === 0) return "No misses in the last minutes.";
   const rate = `${count(map.perMinute(found, found.misses))} misses per minute`;
   const half = map.halfShare(found.bins);
-  const where = half === null ? "" : `, half of them in ${ratio(half)} of the volume`;
-  const unknown = found.unlisted / found.misses;
-  const rest = unknown >= 0.01 ? ` The place of ${ratio(unknown)} of all is unknown.` : "";
-  return `${rate}${where}. Recent ones count more.${rest}`;
+  if (half === null) return `${rate}; their places are unknown.`;
+  const place = `in ${ratio(half)} of the volume. Recent ones count more.`;
+  const known = 1 - found.unlisted / found.misses;
+  if (known >= KNOWN_MIN) return `${rate}, half of them ${place}`;
+  return `${rate}. The place of ${ratio(known)} is known: half of these are ${place}`;
 }
 
 function partText(part: map.Part, found: Heat, enforced: boolean): string {

@@ -16,6 +16,8 @@ const SAVED =
 const COST = "Disk time that moves have taken, and misses of what had to leave the cache for them.";
 const RATIO = "Disk time saved for each second of cost. Below 1, moves do not pay.";
 const FAILED = "Not read, or not taken by the cache.";
+const BUDGET =
+  "What may still be written to the cache today before moves end: the policy's limit ssd_writes. Unknown without it.";
 const TIME_SHARE =
   "The largest share of time in which data is moved. Learned from users' reads: halved when they get slower.";
 
@@ -38,7 +40,7 @@ export function promotionPart(): PromotionPart {
     on.hidden = promotion === null;
     off.hidden = promotion !== null;
     if (promotion === null) {
-      const key = `${volume.title} ${volume.kind} ${volume.policy}`;
+      const key = `${volume.title} ${volume.kind} ${volume.policy} ${volume.heat === null}`;
       if (key !== offered) fill(off, offer(volume));
       offered = key;
       return;
@@ -57,6 +59,7 @@ const FIGURES: readonly Figure[] = [
   ["Held out", HELD_OUT, (v) => bytes(v.promotion?.held_out_bytes)],
   ["Time spent reading", "", (v) => nanoseconds(v.promotion?.busy_ns)],
   ["Time share", TIME_SHARE, (v) => ratio(v.promotion?.time_share)],
+  ["SSD writes left", BUDGET, (v) => budget(v.promotion)],
   ["Disk time saved", SAVED, (v) => saved(v.promotion)],
   ["Cost", COST, (v) => nanoseconds(v.promotion?.cost_ns)],
   ["Saved to cost", RATIO, (v) => savedToCost(v.promotion)],
@@ -66,6 +69,11 @@ const FIGURES: readonly Figure[] = [
 function saved(promotion: Promotion | null): string {
   if (promotion?.saved_ns == null) return UNKNOWN;
   return `${nanoseconds(promotion.saved_ns)} ± ${nanoseconds(promotion.saved_error_ns)}`;
+}
+
+function budget(promotion: Promotion | null): string {
+  const left = promotion?.write_budget_left_bytes;
+  return left == null ? UNKNOWN : bytes(Math.max(0, left));
 }
 
 /** `4`: what each second of cost has saved. */
@@ -88,7 +96,7 @@ function remarkOf(volume: Volume, promotion: Promotion): string {
   if (volume.mode !== "enforce") {
     return `Nothing is moved in mode ${volume.mode}, and what moves save can be measured only in enforce.`;
   }
-  if (promotion.mover === "waiting" && promotion.mover_why) {
+  if (promotion.phase === "moves" && promotion.mover_why !== "") {
     return `Moves wait: ${promotion.mover_why}.`;
   }
   return "";
@@ -96,6 +104,9 @@ function remarkOf(volume: Volume, promotion: Promotion): string {
 
 /** What switching it on takes. */
 function offer(volume: Volume): HTMLElement[] {
+  if (volume.heat === null) {
+    return [h("p", {}, "This version of ebbgated does not move data into the cache.")];
+  }
   if (volume.kind === "dm-writecache") {
     return [h("p", {}, "dm-writecache does not cache reads, so nothing can be moved into it.")];
   }
