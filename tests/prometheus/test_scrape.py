@@ -36,6 +36,8 @@ MAY_BE_EMPTY: Final = {
 SOMETIMES: Final = {
     *("ebbgate_time_to_full_seconds", "ebbgate_time_to_clean_seconds"),
     *("ebbgate_promotion_saved_seconds", "ebbgate_promotion_saved_error_seconds"),
+    # Only under a policy with the limit ssd_writes.
+    "ebbgate_promotion_write_budget_bytes",
 }
 _RANGE_S = 20
 # The first test waits for the load to have been played.
