@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import exp
 from typing import Any, Final
 
-from ebbgate.control.heat_status import heat_status
+from ebbgate.control.heat_status import GroupIndex, heat_status
 from ebbgate.control.promotion_status import promotion_status
 from ebbgate.model.heat import CHUNK_BYTES, ChunkRun, VolumeLayout
 from ebbgate.model.promotion import MoverState, MoverStatus, Promotion
@@ -45,7 +45,7 @@ def heat_parts(mode: Mode) -> dict[str, Any]:
         layout = _LAYOUT if mode is Mode.ENFORCE else None
         state, mover = _state(recent, mode)
         found = VolumeStatus(
-            heat=heat_status(recent, layout, state, _VOLUME_BYTES),
+            heat=heat_status(recent, GroupIndex(layout) if layout else None, state, _VOLUME_BYTES),
             promotion=promotion_status(state, mover, layout, _reason(state)),
             layout=LayoutStatus(3, 1350 * MIB, {}, NS_PER_S) if layout else None,
         )

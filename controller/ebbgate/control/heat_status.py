@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,12 +27,35 @@ _LISTED_MAX: Final = 20
 """Chunks and groups in the status, which is written once a second."""
 
 
+class GroupIndex:
+    """A layout prepared for many questions; -1 is the group of chunks of no file."""
+
+    def __init__(self, layout: VolumeLayout) -> None:
+        self.layout = layout
+        self.sizes = defaultdict[int, int](int)
+        for run in layout.runs:
+            self.sizes[run.group] += run.end - run.first
+        self._firsts = [run.first for run in layout.runs]
+
+    def group_of(self, chunk: int) -> int:
+        """Return the number of a chunk's group."""
+        index = bisect_right(self._firsts, chunk) - 1
+        if index < 0 or chunk >= self.layout.runs[index].end:
+            return -1
+        return self.layout.runs[index].group
+
+    def name_of(self, group: int) -> str:
+        """Return the name of a group; empty for chunks of no file."""
+        return "" if group < 0 else self.layout.groups[group]
+
+
 @dataclass(slots=True)
 class CachedHeatStatus:
     """The status of one volume, built anew after each period of misses; it changes in place."""
 
     _shown: HeatStatus = field(default_factory=HeatStatus)
     _period_ns: int = 0
+    _owners: GroupIndex | None = None
 
     def get(
         self, recent: RecentMisses, frame: Frame, promote: PromoteState, volume_bytes: int
@@ -41,13 +65,20 @@ class CachedHeatStatus:
             return HeatStatus(why=frame.missing.get("heat", "no record of misses yet"))
         if recent.ended_ns != self._period_ns:
             self._period_ns = recent.ended_ns
-            self._shown = heat_status(recent, frame.layout, promote, volume_bytes)
+            self._shown = heat_status(recent, self._index(frame.layout), promote, volume_bytes)
         return self._shown
+
+    def _index(self, layout: VolumeLayout | None) -> GroupIndex | None:
+        if layout is None:
+            self._owners = None
+        elif self._owners is None or self._owners.layout is not layout:
+            self._owners = GroupIndex(layout)
+        return self._owners
 
 
 def heat_status(
     recent: RecentMisses,
-    layout: VolumeLayout | None,
+    owners: GroupIndex | None,
     promote: PromoteState,
     volume_bytes: int,
 ) -> HeatStatus:
@@ -77,12 +108,12 @@ def heat_status(
             MissedChunk(
                 chunk,
                 round(recent.chunks[chunk]),
-                layout.group_of(chunk) if layout else "",
+                owners.name_of(owners.group_of(chunk)) if owners else "",
                 states.get(chunk),
             )
             for chunk in hottest
         ),
-        groups=_groups(recent, layout, by_state) if layout else (),
+        groups=_groups(recent, owners, by_state) if owners else (),
     )
 
 
@@ -92,25 +123,20 @@ def _counted(chunks: Collection[int], total: int, each: int) -> tuple[int, ...]:
 
 
 def _groups(
-    recent: RecentMisses,
-    layout: VolumeLayout,
-    by_state: Mapping[ChunkState, Iterable[int]],
+    recent: RecentMisses, owners: GroupIndex, by_state: Mapping[ChunkState, Iterable[int]]
 ) -> tuple[MissedGroup, ...]:
-    misses = defaultdict[str, float](float)
+    misses = defaultdict[int, float](float)
     for chunk, count in recent.chunks.items():
-        misses[layout.group_of(chunk)] += count
-    sizes = Counter[str]()
-    for run in layout.runs:
-        sizes[layout.groups[run.group]] += run.end - run.first
-    counts = {state: Counter(map(layout.group_of, found)) for state, found in by_state.items()}
+        misses[owners.group_of(chunk)] += count
+    counts = {state: Counter(map(owners.group_of, found)) for state, found in by_state.items()}
     return tuple(
         MissedGroup(
-            name,
-            round(misses[name]),
-            sizes.get(name),
-            moved=counts[ChunkState.MOVED][name],
-            pending=counts[ChunkState.PENDING][name],
-            held_out=counts[ChunkState.HELD_OUT][name],
+            owners.name_of(group),
+            round(misses[group]),
+            owners.sizes.get(group),
+            moved=counts[ChunkState.MOVED][group],
+            pending=counts[ChunkState.PENDING][group],
+            held_out=counts[ChunkState.HELD_OUT][group],
         )
-        for name in nlargest(_LISTED_MAX, misses, key=misses.__getitem__)
+        for group in nlargest(_LISTED_MAX, misses, key=misses.__getitem__)
     )

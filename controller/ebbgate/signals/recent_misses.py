@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from heapq import nlargest
+from operator import itemgetter
 from typing import Final
 
 from ebbgate.model.heat import HeatPeriod
@@ -39,8 +39,9 @@ def add_period(recent: RecentMisses, period: HeatPeriod) -> RecentMisses:
         misses = each.sync_reads + each.other_reads + each.writes
         chunks[each.chunk] = chunks.get(each.chunk, 0.0) + misses
     total = sum(chunks.values())
-    found = nlargest(_CHUNKS_MAX, chunks.items(), key=lambda item: item[1])
-    kept = {chunk: misses for chunk, misses in found if misses >= _FORGOTTEN}
+    kept = {chunk: misses for chunk, misses in chunks.items() if misses >= _FORGOTTEN}
+    if len(kept) > _CHUNKS_MAX:
+        kept = dict(sorted(kept.items(), key=itemgetter(1), reverse=True)[:_CHUNKS_MAX])
     others = period.left_out_ios + period.dropped_ios + total - sum(kept.values())
     return RecentMisses(
         chunks=kept,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ebbgate.control.heat_status import CachedHeatStatus, heat_status
+from ebbgate.control.heat_status import CachedHeatStatus, GroupIndex, heat_status
 from ebbgate.model.heat import (
     ChunkMisses,
     ChunkRun,
@@ -34,7 +34,7 @@ PROMOTE = PromoteState(
 
 
 def test_parts_chunks_and_files_are_in_the_status() -> None:
-    found = heat_status(RECENT, LAYOUT, PROMOTE, 512 * MIB)
+    found = heat_status(RECENT, GroupIndex(LAYOUT), PROMOTE, 512 * MIB)
     assert (found.misses, found.unlisted, found.observed_ns) == (19, 3, 60 * NS_PER_S)
     assert (found.bin_bytes, len(found.bins)) == (2 * MIB, 256)
     assert {i: misses for i, misses in enumerate(found.bins) if misses} == {
@@ -69,7 +69,7 @@ def test_lists_are_short() -> None:
     chunks = dict.fromkeys(range(100), 5.0)
     runs = tuple(ChunkRun(i, i + 1, i) for i in range(100))
     layout = VolumeLayout(0, tuple(map(str, range(100))), runs)
-    found = heat_status(RecentMisses(chunks), layout, PromoteState(), 100 * MIB)
+    found = heat_status(RecentMisses(chunks), GroupIndex(layout), PromoteState(), 100 * MIB)
     assert (len(found.chunks), len(found.groups), len(found.bins)) == (20, 20, 100)
 
 
@@ -81,6 +81,17 @@ def test_the_status_is_built_once_a_period() -> None:
     assert cached.get(recent, now, PROMOTE, 8 * MIB) is found
     recent = add_period(recent, HeatPeriod(period.ended_ns, 2 * period.ended_ns))
     assert cached.get(recent, now, PROMOTE, 8 * MIB).held_out == (0, 1, 0, 0, 0, 0, 0, 0)
+
+
+def test_files_appear_once_they_are_known() -> None:
+    cached, period = CachedHeatStatus(), HeatPeriod(0, 10 * NS_PER_S, (ChunkMisses(3, 4),))
+    recent = add_period(RecentMisses(), period)
+    assert cached.get(recent, frame(heat=period), PromoteState(), 8 * MIB).groups == ()
+    recent = add_period(recent, HeatPeriod(period.ended_ns, 2 * period.ended_ns))
+    now = frame(heat=period, layout=LAYOUT)
+    assert [each.name for each in cached.get(recent, now, PromoteState(), 8 * MIB).groups] == [
+        "/srv/b"
+    ]
 
 
 def test_unknown_misses_have_the_reason() -> None:
