@@ -23,12 +23,12 @@ from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.units import format_ratio
 from ebbgate.warm.pinning import (
     READS_PER_S_MAX,
-    WARM_AGAIN_NS,
     is_cold,
     is_due,
     limit_text,
     step_bytes,
     touches,
+    warm_again_ns,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -57,7 +57,10 @@ class Machine(Protocol):
 
 @dataclass(slots=True)
 class _Touched:
-    """What is known of a pinned file. `job`: the warm-up under way, or 0."""
+    """What is known of a pinned file.
+
+    `job`: the warm-up under way, or 0. `warmed`: how many there were since it was hot.
+    """
 
     state: PinState = PinState.ABSENT
     why: str = "not looked at yet"
@@ -66,7 +69,8 @@ class _Touched:
     hit_ratio: float | None = None
     touched_unix_ns: int | None = None
     job: int = 0
-    warmed_ns: int | None = None
+    warmed: int = 0
+    warmed_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -102,8 +106,9 @@ class PinTouches:
     async def warm(self, pin: Pin, why: str) -> str:
         """Begin a warm-up of a pinned file, unless one has just been; return what is done."""
         each, now = self._of(pin), self.registry.now_ns()
-        if each.warmed_ns is not None and now - each.warmed_ns < WARM_AGAIN_NS:
+        if each.warmed and now - each.warmed_ns < warm_again_ns(each.warmed):
             return "it was warmed just now"
+        each.warmed += 1
         each.warmed_ns = now
         try:
             each.job = await self.machine.warm(pin)
@@ -214,7 +219,7 @@ class PinTouches:
         each.touched_unix_ns = self.registry.wall_ns()
         each.hit_ratio = hits / reads if reads else None
         if not is_cold(hits, reads):
-            each.state, each.why = PinState.HOT, ""
+            each.state, each.why, each.warmed = PinState.HOT, "", 0
             return
         why = f"{format_ratio(1 - hits / reads)} of {reads} touches were misses"
         if each.state is PinState.HOT:
@@ -232,7 +237,7 @@ class PinTouches:
             return
         each.job, each.warmed_ns = 0, self.registry.now_ns()
         if job is not None and job.state is JobState.DONE:
-            each.state, each.why, each.hit_ratio = PinState.HOT, "", job.hit_ratio
+            each.why = job.why
             # What was warmed must be touched before others can displace it.
             self._began_ns = None
         else:

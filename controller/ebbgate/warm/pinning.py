@@ -23,8 +23,8 @@ _WRITTEN_SHARE: Final = 1 / 16
 _ROUND_NS_MAX: Final = {Kind.BCACHE: 5 * MINUTE_NS, Kind.DM_CACHE: 55 * NS_PER_S}
 _COLD_RATIO: Final = 0.99
 """With fewer hits a file is warmed again."""
-WARM_AGAIN_NS: Final = 10 * MINUTE_NS
-"""Not more often than that, whatever falls out of the cache."""
+_WARM_AGAIN_NS: Final = MINUTE_NS
+_WARM_AGAIN_NS_MAX: Final = 16 * MINUTE_NS
 
 
 def step_bytes(bucket_bytes: int, block_bytes: int) -> int:
@@ -50,6 +50,15 @@ def is_due(kind: Kind, since_ns: int, written_bytes: int, cache_bytes: int) -> b
 def is_cold(hits: int, reads: int) -> bool:
     """Return whether so few touches were hits that a file has to be warmed again."""
     return hits < reads * _COLD_RATIO
+
+
+def warm_again_ns(warmed: int) -> int:
+    """Return how long after a warm-up the next one may begin.
+
+    `warmed`: how many there were since the file was hot. A cache that does not take it, or loses it
+    again, is asked less and less often.
+    """
+    return min(_WARM_AGAIN_NS << min(warmed - 1, 8), _WARM_AGAIN_NS_MAX)
 
 
 def limit_text(

@@ -17,7 +17,6 @@ from ebbgate.errors import Unavailable
 from ebbgate.model.override import IntentKind
 from ebbgate.model.pin import PinState, PinStatus
 from ebbgate.units import GIB, MIB
-from ebbgate.warm.pinning import WARM_AGAIN_NS
 from tests.intent_fixture import MINUTE_NS, Answered, IntentHarness
 from tests.waiting import until
 
@@ -197,7 +196,7 @@ def test_what_falls_out_is_warmed_again_but_not_all_the_time(people: People) -> 
     people.passes()
     (status,) = people.pins
     assert (status.state, status.hit_ratio) == (PinState.COLD, 0.9), status.why
-    people.passes(WARM_AGAIN_NS)
+    people.passes(6 * MINUTE_NS)
     (status,) = people.pins
     assert status.state is PinState.WARMING
     assert status.why == "10.0% of 100 touches were misses; job 3"
@@ -213,7 +212,7 @@ def test_a_cancelled_warm_up_leaves_the_pin(people: People) -> None:
         PinState.COLD,
         "100% of 100 touches were misses",
     )
-    people.passes(WARM_AGAIN_NS)
+    people.passes(6 * MINUTE_NS)
     assert people.state() is PinState.WARMING
 
 

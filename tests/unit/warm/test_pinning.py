@@ -6,8 +6,16 @@ from __future__ import annotations
 import pytest
 
 from ebbgate.model.volume import Kind
-from ebbgate.units import GIB, KIB, MIB, NS_PER_S
-from ebbgate.warm.pinning import READS_MAX, is_cold, is_due, limit_text, step_bytes, touches
+from ebbgate.units import GIB, KIB, MIB, MINUTE_NS, NS_PER_S
+from ebbgate.warm.pinning import (
+    READS_MAX,
+    is_cold,
+    is_due,
+    limit_text,
+    step_bytes,
+    touches,
+    warm_again_ns,
+)
 
 BCACHE, DM_CACHE = Kind.BCACHE, Kind.DM_CACHE
 
@@ -44,6 +52,11 @@ def test_one_miss_of_a_hundred_touches_is_tolerated() -> None:
     assert is_cold(98, 100)
     assert is_cold(3, 4)
     assert not is_cold(0, 0)
+
+
+def test_a_file_that_does_not_stay_is_warmed_less_and_less_often() -> None:
+    waits = [warm_again_ns(count) // MINUTE_NS for count in (1, 2, 3, 4, 5, 6, 99)]
+    assert waits == [1, 2, 4, 8, 16, 16, 16]
 
 
 def test_files_beyond_the_share_are_refused_with_the_figures() -> None:
