@@ -2,7 +2,8 @@
 """Writes files in which each block names its offset, and finds these blocks on a volume.
 
 Runs in the guest with nothing but Python: `layout_pattern.py write FILE`, or `compare` with what
-`ebbgate layout show --json` printed on standard input. I/O: files, block devices.
+`ebbgate layout show --json` printed on standard input; `same` compares with what the files have.
+I/O: files, block devices.
 """
 
 from __future__ import annotations
@@ -36,19 +37,22 @@ def write(path: str) -> None:
     os.sync()
 
 
-def compare() -> None:
+def compare(*, files: bool) -> None:
     """Print how many bytes of the ranges were read on the volume, and which differ."""
     document = json.load(sys.stdin)
     bad, count = [], 0
-    for found in (each for file in document["files"] for each in file["ranges"]):
-        device = os.open(f"/dev/{found['volume']}", os.O_RDONLY | os.O_DIRECT)
-        for at in range(0, found["length_bytes"], BLOCK):
-            buffer = mmap.mmap(-1, BLOCK)
-            os.preadv(device, [buffer], found["volume_bytes"] + at)
-            count += BLOCK
-            if buffer[:] != pattern(found["offset_bytes"] + at):
-                bad.append(found["offset_bytes"] + at)
-        os.close(device)
+    for file in document["files"]:
+        own = os.open(file["path"], os.O_RDONLY) if files else -1
+        for found in file["ranges"]:
+            device = os.open(f"/dev/{found['volume']}", os.O_RDONLY | os.O_DIRECT)
+            for at in range(0, found["length_bytes"], BLOCK):
+                offset = found["offset_bytes"] + at
+                buffer = mmap.mmap(-1, BLOCK)
+                os.preadv(device, [buffer], found["volume_bytes"] + at)
+                count += BLOCK
+                if buffer[:] != (os.pread(own, BLOCK, offset) if files else pattern(offset)):
+                    bad.append(offset)
+            os.close(device)
     print(json.dumps({"bytes": count, "bad": bad}))
 
 
@@ -56,4 +60,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "write":
         write(sys.argv[2])
     else:
-        compare()
+        compare(files=sys.argv[1] == "same")

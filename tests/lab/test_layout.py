@@ -4,25 +4,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.bench.product import PYTHON, SITE, stage
-from tests.lab import dm_parts
+from ebbgate.layout import guest_agent
+from tests.bench.product import PYTHON, stage
 from tests.lab.bcache_stack import BcacheStack
-from tests.lab.devices import MIB
+from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import CHECKOUT
 from tests.lab.layout_pattern import BLOCK
-from tests.lab.session import Completed, Session
-from tests.lab.stack import Stack
+from tests.lab.layout_stacks import (
+    IMAGE,
+    MOUNT,
+    linear,
+    logical_volume,
+    loop,
+    mounted,
+    partition,
+    show,
+    striped,
+    surveyed,
+)
+from tests.lab.session import Session
+from tests.lab.wait import wait_until
 
 PATTERN: Final = CHECKOUT / "tests/lab/layout_pattern.py"
-MOUNT: Final = "/run/layout"
 DATA: Final = f"{MOUNT}/data"
-PART_SECTORS: Final = 400 * MIB // 512
 WRITTEN_BYTES: Final = sum(1 + number % 12 for number in range(200)) * BLOCK
 
 
@@ -31,68 +41,11 @@ def staged() -> None:
     stage()
 
 
-def show(guest: Session, *words: str) -> Completed:
-    argv = [PYTHON, "-m", "ebbgate", "layout", "show", "--json", *words]
-    return guest.run(argv, env={"PYTHONPATH": str(SITE)})
-
-
-@contextmanager
-def mounted(guest: Session, filesystem: str, device: str, folder: str = MOUNT) -> Iterator[None]:
-    """A new file system on a device."""
-    make = {"ext4": "mkfs.ext4 -q -F -E nodiscard", "xfs": "mkfs.xfs -q -f -K"}[filesystem]
-    guest.check(f"modprobe {filesystem}; {make} {device} && mkdir -p {folder}")
-    guest.check(f"mount -t {filesystem} {device} {folder}")
-    try:
-        yield
-    finally:
-        guest.check(["umount", folder])
-
-
-@contextmanager
-def partition(guest: Session, stack: Stack) -> Iterator[str]:
-    with partitions(guest, stack) as (_, second):
-        yield second
-
-
-@contextmanager
-def partitions(guest: Session, stack: Stack) -> Iterator[tuple[str, str]]:
-    """Two partitions of a volume, as the kernel has them of a table."""
-    starts = (2048, 4096 + PART_SECTORS)
-    for number, start in enumerate(starts, start=1):
-        guest.check(["addpart", stack.device, str(number), str(start), str(PART_SECTORS)])
-    try:
-        yield f"{stack.device}p1", f"{stack.device}p2"
-    finally:
-        for number in (1, 2):
-            guest.check(["delpart", stack.device, str(number)])
-
-
-@contextmanager
-def logical_volume(guest: Session, stack: Stack, *options: str) -> Iterator[str]:
-    dm_parts.prepare(guest, ())
-    with partitions(guest, stack) as parts:
-        guest.check(["pvcreate", "-qq", "-y", "-ff", *parts])
-        guest.check(["vgcreate", "-qq", "vgl", *parts])
-        guest.check(["lvcreate", "-qq", "-y", "-Wn", "-n", "files", *options, "vgl"])
-        try:
-            yield "/dev/vgl/files"
-        finally:
-            guest.check(["vgchange", "-qq", "-an", "vgl"])
-            guest.check("rm -rf /run/lvm/hints /dev/vgl")
-
-
-def linear(guest: Session, stack: Stack) -> Any:
-    """It reaches from one partition into the other."""
-    return logical_volume(guest, stack, "-L", "600M")
-
-
-def striped(guest: Session, stack: Stack) -> Any:
-    return logical_volume(guest, stack, "-L", "512M", "-i", "2", "-I", "64k")
-
-
 def check_file(guest: Session) -> dict[str, Any]:
     """Write a file, and compare it; return what was said of it."""
     guest.check([PYTHON, str(PATTERN), "write", DATA])
+    # Once more for a file system below a loop device: it was told to write by the first.
+    guest.check("sync; sync")
     return mapped(guest)
 
 
@@ -131,6 +84,12 @@ def mapped(guest: Session) -> dict[str, Any]:
         ),
         pytest.param("ext4", partition, ["file", "partition", "volume"], marks=pytest.mark.full),
         pytest.param("xfs", partition, ["file", "partition", "volume"], marks=pytest.mark.full),
+        pytest.param(
+            "ext4",
+            loop,
+            ["file", "loop", "file", "dm", "partition", "volume"],
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_each_mapped_block_of_a_file_is_on_the_volume_where_it_was_said(
@@ -144,3 +103,62 @@ def test_each_mapped_block_of_a_file_is_on_the_volume_where_it_was_said(
         found = check_file(guest)
         assert [layer["kind"] for layer in found["layers"]] == kinds
         assert {each["volume"] for each in found["ranges"]} == {stack.volume}
+
+
+@pytest.mark.full
+def test_a_file_on_a_cached_logical_volume_is_found(guest: Session) -> None:
+    with DmCacheStack(guest) as stack, mounted(guest, "xfs", stack.device):
+        found = check_file(guest)
+        assert [layer["kind"] for layer in found["layers"]] == ["file", "volume"]
+        assert {each["volume"] for each in found["ranges"]} == {stack.lvm_name}
+
+
+@pytest.mark.full
+def test_a_file_that_pvmove_moves_is_refused(guest: Session) -> None:
+    guest.check("modprobe dm-mirror")
+    with (
+        BcacheStack(guest) as stack,
+        logical_volume(guest, stack, "-L", "300M") as device,
+        mounted(guest, "ext4", device),
+    ):
+        before = check_file(guest)
+        move = guest.spawn(["pvmove", "-i", "1", f"{stack.device}p1"])
+        table = ["dmsetup", "table", "vgl-pvmove0"]
+        wait_until(lambda: "mirror" in guest.run(table).stdout, 60, "pvmove to begin")
+        refused = show(guest, DATA)
+        assert refused.rc == 69
+        assert "pvmove is moving its data (vgl-pvmove0)" in refused.stderr
+        assert move.wait(300).rc == 0
+        assert mapped(guest)["ranges"] != before["ranges"]
+
+
+@pytest.mark.full
+def test_a_file_on_another_device_is_refused(guest: Session) -> None:
+    with BcacheStack(guest) as stack, mounted(guest, "ext4", f"/dev/{guest.device('hdd1')}"):
+        guest.check([PYTHON, str(PATTERN), "write", DATA])
+        refused = show(guest, DATA)
+        assert refused.rc == 66
+        error = json.loads(refused.stderr)["error"]
+        assert error["message"] == f"{DATA} lies on {guest.device('hdd1')}, which is not cached"
+        assert error["hint"] == f"cached volumes here: {stack.volume}"
+
+
+@pytest.mark.full
+def test_a_file_of_a_guest_is_found_through_the_image_of_its_disk(guest: Session) -> None:
+    """The loop device stands for the guest's disk."""
+    with (
+        BcacheStack(guest) as stack,
+        loop(guest, stack, "0") as device,
+        mounted(guest, "ext4", device),
+    ):
+        direct = check_file(guest)
+        agent = Path(guest_agent.__file__).read_text()
+        said = guest.check([PYTHON, "-I", "-", DATA], stdin=agent)
+        shown = show(guest, "--image", "raw", IMAGE, "--agent", "-", stdin=said).check().stdout
+        (found,) = json.loads(shown)["files"]
+        assert found["path"] == f"guest:{DATA}"
+        assert found["ranges"] == direct["ranges"]
+        guest.put_file(f"{IMAGE}.guest.json", said)
+        names, known = surveyed(guest, stack, IMAGE, "secret")
+        assert names == {f"{IMAGE}, guest:{DATA}"}
+        assert (known["files"], known["bytes"]) == (1, WRITTEN_BYTES)
