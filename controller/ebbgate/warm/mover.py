@@ -24,9 +24,9 @@ from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
 from ebbgate.warm.reader import NEIGHBOURS, Reader, send_event
 
-PIECE_BYTES: Final = 32 * KIB
+PIECE_BYTES: Final = 16 * KIB
 """Of a request to bcache: pages that users have missed are cached already, and bcache caches only
-what lies before the first of them in a request. Most requests of this size have one at most.
+what lies before or after the first of them in a request. Two pages of a database fit.
 """
 SAMPLE: Final = 16
 """One of so many chunks is looked for in the cache after it was read (bcache)."""

@@ -18,7 +18,7 @@ from typing import Final
 
 from ebbgate.warm.plan import Read
 
-REQUESTS_MAX: Final = 64
+REQUESTS_MAX: Final = 128
 _CALLS: Final = {
     "x86_64": {"io_setup": 206, "io_getevents": 208, "io_submit": 209},
     "aarch64": {"io_setup": 0, "io_submit": 2, "io_getevents": 4},
