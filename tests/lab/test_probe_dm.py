@@ -17,6 +17,7 @@ from tests.lab.fio_compare import (
     assert_users_alone_are_sampled,
     gained,
     job,
+    missed,
 )
 from tests.lab.kernel_matrix import needs, on_kernels
 from tests.lab.probe import GuestProbe
@@ -163,6 +164,28 @@ def test_hits_and_misses_are_those_of_the_kernels_own_counters(
     assert gain("path", "read", "miss", "ios") == kernel.read_misses - kernel_before.read_misses > 0
     assert gain("dev", "backing", "read", "fg", "ios") == gain("path", "read", "miss", "ios")
     assert gain("dev", "cache", "read", "fg", "ios") == gain("path", "read", "hit", "ios")
+
+
+def test_misses_are_counted_in_their_chunks(probe: GuestProbe, stack: DmCacheStack) -> None:
+    kernel_before = stack.status()
+    jobs = [
+        job(stack, "read", "64k", offset="940m", size="2m"),
+        # dm splits it: each part counts.
+        job(stack, "read", "1m", offset="944m", size="1m"),
+        job(stack, "write", offset="950m", size="4k"),
+        # Whole blocks go to the cache.
+        job(stack, "write", "64k", offset="960m", size="1m"),
+        job(stack, "randread", offset="960m", size="1m", io_size="64k"),
+    ]
+    found, kernel = missed(probe, stack, *jobs), stack.status()
+    reads, others, writes = (sum(counts) for counts in zip(*found.values(), strict=True))
+    assert reads == kernel.read_misses - kernel_before.read_misses
+    assert writes == kernel.write_misses - kernel_before.write_misses
+    assert others == 0
+    assert {chunk: found[chunk] for chunk in (940, 941, 944, 950)} == {
+        **dict.fromkeys((940, 941, 944), (16, 0, 0)),
+        950: (0, 0, 1),
+    }
 
 
 def test_promotion_is_background(probe: GuestProbe, stack: DmCacheStack) -> None:
