@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """no-locality: reads of a PostgreSQL that have no locality; nothing is worth being promoted.
 
-Clients read single rows of all tables, each as likely as another. What is moved into the cache is
+Clients read rows of all tables, each as likely as another. What is moved into the cache is
 hit no more often than what it displaces, so that ebbgate should notice and stand down.
 """
 

@@ -206,7 +206,7 @@ def run_phase(
     seconds: int,
     seed: int,
 ) -> Phase:
-    """Have the clients read single rows of these tables."""
+    """Have the clients read rows of these tables."""
     path = f"/sys/dev/block/{where.stack.dev_t('hdd')}/stat"
     before = int(guest.read(path).split()[0])
     scripts = [TABLES.select(name) for name in names]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """shifting-postgres: a PostgreSQL whose hot tables change, on a cache that holds a third of it.
 
-Clients read single rows of four tables, each row as likely as another; after each phase, of four
+Clients read rows of four tables, each row as likely as another; after each phase, of four
 other tables. Arms: stock; the published way of moving files with three fixed shares of time;
 `told`, which moves the hot tables at once, as fast as it can, since nothing has to be found out;
 ebbgate.

@@ -25,6 +25,7 @@ _USER = "bench"
 _SYSTEM_USER = "postgres"
 _PAGE_BYTES = 8192
 _ROWS_PER_PAGE = 7
+_ROWS_PER_QUERY = 8
 _FILLER_CHARS = 1100
 """As long as lets so many rows fill a page."""
 _SOCKETS = "/run/postgres"
@@ -40,6 +41,7 @@ _LOADING: Mapping[str, str | int] = {
 _SERVING: Mapping[str, str | int] = {
     "shared_buffers": "4MB",
     "autovacuum": "off",
+    "effective_io_concurrency": 0,
     "jit": "off",
     "huge_pages": "off",
     "max_connections": 20,
@@ -65,8 +67,14 @@ class Tables:
         return self.mib * MIB // _PAGE_BYTES * _ROWS_PER_PAGE
 
     def select(self, name: str) -> str:
-        """Return a script for pgbench that reads one row of a table, each as likely as another."""
-        return f"\\set id random(1, {self.rows})\nSELECT filler FROM {name} WHERE id = :id;\n"
+        """Return a script for pgbench that reads rows of a table, each as likely as another.
+
+        Several at a time: under emulation a query takes the processors as long as several reads.
+        """
+        keys = [f"id{number}" for number in range(_ROWS_PER_QUERY)]
+        sets = "".join(f"\\set {key} random(1, {self.rows})\n" for key in keys)
+        listed = ", ".join(f":{key}" for key in keys)
+        return f"{sets}SELECT filler FROM {name} WHERE id IN ({listed});\n"
 
     @property
     def statements(self) -> tuple[str, ...]:
