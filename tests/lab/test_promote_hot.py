@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What users miss again and again is moved into a real bcache.
+
+I/O: the guest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.bench.product import POLICIES, PYTHON, Product
+from tests.bench.warm_file import wear_in
+from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
+from tests.lab.session import Session
+
+MIB = 1 << 20
+FIRST, CHUNKS = 300, 64
+"""The hot zone, in chunks: users read each of its pages once, so that all are misses."""
+PAGES = 16
+MOVED_MIB = 40
+POLICY = """\
+version: 1
+name: hot
+why: Moves of hot data, soon.
+strategies: [idle_destage, promote_hot: {period: 20s, cache_share_max: 25%}]
+"""
+READ = """
+import mmap, os, sys
+device, stat, *offsets = sys.argv[1:]
+handle, buffer, seen = os.open(device, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096), 0
+def reads():
+    with open(stat) as file:
+        return int(file.read().split()[0])
+for offset in offsets:
+    before = reads()
+    os.preadv(handle, [buffer], int(offset))
+    seen += reads() > before
+print(seen)
+"""
+"""Reads a page at each place, and prints how many of them the backing device saw."""
+
+
+@contextmanager
+def hot_policy(guest: Session) -> Iterator[None]:
+    guest.check(f"mkdir -p {POLICIES}")
+    guest.put_file(f"{POLICIES}/hot.yaml", POLICY)
+    try:
+        yield
+    finally:
+        guest.check(f"rm {POLICIES}/hot.yaml")
+
+
+class Users:
+    """Users of the zone, and what ebbgate says of it."""
+
+    def __init__(self, guest: Session, stack: BcacheStack, product: Product) -> None:
+        self.guest = guest
+        self.stack = stack
+        self.product = product
+
+    def promotion(self) -> dict[str, Any]:
+        return self.product.live(self.stack.volume).get("promotion") or {}
+
+    def counted_bytes(self) -> int:
+        """What the probe has counted as reads of users."""
+        arrivals = self.product.live(self.stack.volume)["totals"]["arrivals"]
+        return int(arrivals["read"]["bytes"]) if arrivals else 0
+
+    def read_until_moved(self) -> tuple[int, dict[int, str]]:
+        """Let users read until the zone is moved; return what they read, and chunks' states."""
+        read_bytes, states = 0, dict[int, str]()
+        for seed in range(40):
+            options: dict[str, str | int] = {
+                "offset": f"{FIRST}M",
+                "size": f"{CHUNKS}M",
+                "time_based": 1,
+                "runtime": 6,
+                "rate_iops": 100,
+            }
+            job = fio.Job(self.stack.device, "randread", "4k", options=options)
+            read_bytes += fio.run(self.guest, job, seed=seed).only.read.bytes
+            found = self.promotion()
+            states |= {each["chunk"]: each["state"] for each in found.get("chunks", ())}
+            if found.get("moved_bytes", 0) >= MOVED_MIB * MIB and not found["pending_bytes"]:
+                return read_bytes, states
+        raise AssertionError(f"not moved: {self.promotion()}; {self.product.log()}")
+
+    def misses(self, chunks: list[int]) -> float:
+        """Share of a few pages of these chunks that the backing device has to read."""
+        stat = f"/sys/dev/block/{self.stack.dev_t('hdd')}/stat"
+        places = [
+            chunk * MIB + page * (MIB // PAGES) + 8192 for chunk in chunks for page in range(PAGES)
+        ]
+        argv = [PYTHON, "-c", READ, self.stack.device, stat, *map(str, places)]
+        return int(self.guest.check(argv, timeout_s=120)) / len(places)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_hot_zone_is_moved_into_the_cache_and_moves_are_no_load_of_users(guest: Session) -> None:
+    with BcacheStack(guest) as stack:
+        stack.expect_changed("writeback_rate")
+        wear_in(guest, stack)
+        with hot_policy(guest), Product(guest, mode="enforce") as product:
+            users = Users(guest, stack, product)
+            before = users.counted_bytes()
+            read_bytes, states = users.read_until_moved()
+            product.wait_until(
+                lambda: users.counted_bytes() == before + read_bytes,
+                20,
+                f"the probe to have counted the {read_bytes} bytes of users and no more",
+            )
+            zone = range(FIRST, FIRST + CHUNKS)
+            assert set(states) <= set(zone), "something else was moved"
+            moved = [chunk for chunk, state in states.items() if state == "moved"]
+            assert moved
+            assert users.misses(moved) <= 0.15
