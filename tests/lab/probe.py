@@ -118,5 +118,9 @@ class GuestProbe:
         return self.wait(later, f"tick of {name}")
 
     def edges(self, name: str) -> list[Record]:
-        """The edges so far."""
-        return of_type(self.records(), "edge", vol=name)
+        """The edges since the volume was last tracked."""
+        records = self.records()
+        tracked = of_type(records, "track", vol=name)[-1:]
+        return of_type(
+            records[records.index(tracked[0]) :] if tracked else records, "edge", vol=name
+        )

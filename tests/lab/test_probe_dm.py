@@ -212,7 +212,9 @@ def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: DmCach
     probe.send(f"wait {stack.name} {WAIT_NS}")
     start = len(probe.edges(stack.name))
     for round_ in range(3):
-        probe.wait(lambda _: probe.edges(stack.name)[-1]["edge"] == "idle", "idle edge")
+        probe.wait(
+            lambda _: [e["edge"] for e in probe.edges(stack.name)][-1:] == ["idle"], "idle edge"
+        )
         seen = len(probe.edges(stack.name))
         fio.run(stack.session, job(stack, "randread", size="1g", io_size="40k"), seed=30 + round_)
         probe.wait(lambda _, n=seen: len(probe.edges(stack.name)) > n, "busy edge")  # type: ignore[misc]
