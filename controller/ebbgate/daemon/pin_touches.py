@@ -7,6 +7,7 @@ awaited.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.cache_facts import CacheFacts
 from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.warm_process import WarmProcess
-from ebbgate.errors import EbbgateError
+from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.log_messages.volumes import PIN_COLD
 from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.model.warm import JobState, JobStatus
@@ -34,6 +35,10 @@ from ebbgate.warm.pinning import (
 _LOG = logging.getLogger(__name__)
 _PHASES: Final = 8
 """Rounds after which the same places are touched again."""
+_OPEN_S: Final = 30.0
+"""To open a file takes no longer, unless its file system hangs."""
+_SLOW: Final = 4
+"""Touches may take so many times as long as at the highest rate."""
 
 
 class Machine(Protocol):
@@ -166,7 +171,7 @@ class PinTouches:
             self._process = await self.start()
         process, each = self._process, self._of(pin)
         process.send({"touch": pin.path})
-        event = await process.event()
+        event = await _answer(process, _OPEN_S)
         if why := await self._obstacle(pin, event):
             if event["event"] == "opened":
                 process.send({"command": "skip"})
@@ -182,7 +187,8 @@ class PinTouches:
             each.state, each.why = PinState.TOO_LARGE, why
             return used
         process.send(self._command(facts, step))
-        await self._take(pin, await process.event())
+        most_s = _OPEN_S + _SLOW * each.reads / READS_PER_S_MAX
+        await self._take(pin, await _answer(process, most_s))
         return used[0] + mine[0], used[1] + mine[1]
 
     def _command(self, facts: CacheFacts, step: int) -> Mapping[str, object]:
@@ -253,6 +259,14 @@ class PinTouches:
 
     def _of(self, pin: Pin) -> _Touched:
         return self._touched.setdefault(pin.id, _Touched())
+
+
+async def _answer(process: WarmProcess, most_s: float) -> Mapping[str, Any]:
+    """Return the next event. Raises Unavailable after this time, so that other files go on."""
+    try:
+        return await asyncio.wait_for(process.event(), most_s)
+    except TimeoutError as error:
+        raise Unavailable("it could not be read in time: its file system may hang") from error
 
 
 def _status(pin: Pin, each: _Touched, cache_bytes: int | None) -> PinStatus:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.daemon import pin_intents, warm_intents
+from ebbgate.daemon import pin_intents, pin_touches, warm_intents
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import Unavailable
 from ebbgate.model.override import IntentKind
@@ -30,6 +30,7 @@ OPENED: dict[str, Any] = {
     "pieces": 1,
     "left_out": {},
 }
+HANGS: dict[str, Any] = {"event": "none"}
 DONE: dict[str, Any] = {
     "event": "done",
     "phase": "check",
@@ -67,6 +68,8 @@ class FakeProcess(WarmProcess):
 
     async def event(self) -> dict[str, Any]:
         found = await self.events.get()
+        if found is HANGS:
+            await asyncio.Event().wait()
         if not found:
             raise Unavailable("the reading process has ended")
         return dict(found)
@@ -265,11 +268,13 @@ def test_the_pin_of_a_file_that_is_gone_ends_once(
         ({**OPENED, "devno": [8, 1]}, "its file system may not be mounted"),
         ({"event": "failed", "text": "/srv/a cannot be opened"}, "cannot be opened"),
         ({}, "the reading process has ended"),
+        (HANGS, "its file system may hang"),
     ],
 )
 def test_a_file_that_is_not_there_now_is_waited_for(
-    people: People, event: dict[str, Any], why: str
+    people: People, event: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pin_touches, "_OPEN_S", 0.2)
     people.pin()
     people.job_ends()
     FakeProcess.found = {PATH: event}
