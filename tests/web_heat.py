@@ -7,9 +7,10 @@ from dataclasses import replace
 from math import exp
 from typing import Any, Final
 
-from ebbgate.control.heat_status import GroupIndex, heat_status
+from ebbgate.control.heat_status import heat_status
 from ebbgate.control.promotion_status import promotion_status
 from ebbgate.model.heat import CHUNK_BYTES, ChunkRun, VolumeLayout
+from ebbgate.model.owners import NO_OWNERS, owners_of
 from ebbgate.model.promotion import MoverState, MoverStatus, Promotion
 from ebbgate.model.status import LayoutStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
@@ -40,13 +41,14 @@ def heat_parts(mode: Mode) -> dict[str, Any]:
     """
     recent = RecentMisses(_misses(), 420.0, 171.0 * NS_PER_S, NS_PER_S)
     if mode is Mode.OBSERVE:
-        found = VolumeStatus(heat=heat_status(recent, None, PromoteState(), _VOLUME_BYTES))
+        found = VolumeStatus(heat=heat_status(recent, NO_OWNERS, PromoteState(), _VOLUME_BYTES))
     else:
         layout = _LAYOUT if mode is Mode.ENFORCE else None
         state, mover = _state(recent, mode)
+        state = replace(state, owners=owners_of(NO_OWNERS, layout))
         found = VolumeStatus(
-            heat=heat_status(recent, GroupIndex(layout) if layout else None, state, _VOLUME_BYTES),
-            promotion=promotion_status(state, mover, layout, _reason(state)),
+            heat=heat_status(recent, state.owners, state, _VOLUME_BYTES),
+            promotion=promotion_status(state, mover, _reason(state)),
             layout=LayoutStatus(3, 1350 * MIB, {}, NS_PER_S) if layout else None,
         )
     document = status_to_json(found)

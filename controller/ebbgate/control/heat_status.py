@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +16,8 @@ from ebbgate.model.heat import (
     HeatStatus,
     MissedChunk,
     MissedGroup,
-    VolumeLayout,
 )
+from ebbgate.model.owners import NO_GROUP, NO_OWNERS, Owners, owners_of
 from ebbgate.model.promotion import ChunkState
 from ebbgate.policy.engine import PromoteState
 from ebbgate.signals.recent_misses import RecentMisses, bin_chunks, binned
@@ -27,35 +26,13 @@ _LISTED_MAX: Final = 20
 """Chunks and groups in the status, which is written once a second."""
 
 
-class GroupIndex:
-    """A layout prepared for many questions; -1 is the group of chunks of no file."""
-
-    def __init__(self, layout: VolumeLayout) -> None:
-        self.layout = layout
-        self.sizes = defaultdict[int, int](int)
-        for run in layout.runs:
-            self.sizes[run.group] += run.end - run.first
-        self._firsts = [run.first for run in layout.runs]
-
-    def group_of(self, chunk: int) -> int:
-        """Return the number of a chunk's group."""
-        index = bisect_right(self._firsts, chunk) - 1
-        if index < 0 or chunk >= self.layout.runs[index].end:
-            return -1
-        return self.layout.runs[index].group
-
-    def name_of(self, group: int) -> str:
-        """Return the name of a group; empty for chunks of no file."""
-        return "" if group < 0 else self.layout.groups[group]
-
-
 @dataclass(slots=True)
 class CachedHeatStatus:
     """The status of one volume, built anew after each period of misses; it changes in place."""
 
     _shown: HeatStatus = field(default_factory=HeatStatus)
     _period_ns: int = 0
-    _owners: GroupIndex | None = None
+    _owners: Owners = NO_OWNERS
 
     def get(
         self, recent: RecentMisses, frame: Frame, promote: PromoteState, volume_bytes: int
@@ -65,24 +42,15 @@ class CachedHeatStatus:
             return HeatStatus(why=frame.missing.get("heat", "no record of misses yet"))
         if recent.ended_ns != self._period_ns:
             self._period_ns = recent.ended_ns
-            self._shown = heat_status(recent, self._index(frame.layout), promote, volume_bytes)
+            self._owners = owners_of(self._owners, frame.layout)
+            self._shown = heat_status(recent, self._owners, promote, volume_bytes)
         return self._shown
-
-    def _index(self, layout: VolumeLayout | None) -> GroupIndex | None:
-        if layout is None:
-            self._owners = None
-        elif self._owners is None or self._owners.layout is not layout:
-            self._owners = GroupIndex(layout)
-        return self._owners
 
 
 def heat_status(
-    recent: RecentMisses,
-    owners: GroupIndex | None,
-    promote: PromoteState,
-    volume_bytes: int,
+    recent: RecentMisses, owners: Owners, promote: PromoteState, volume_bytes: int
 ) -> HeatStatus:
-    """Return the status."""
+    """Return the status. `owners`: `NO_OWNERS` where no layout is known."""
     listed = promote.plan.listed
     held_out = {chunk for chunk, each in promote.benefit.chunks.items() if each.held_out}
     held_out.update(chunk for chunk, each in listed.items() if each.held_out)
@@ -108,12 +76,12 @@ def heat_status(
             MissedChunk(
                 chunk,
                 round(recent.chunks[chunk]),
-                owners.name_of(owners.group_of(chunk)) if owners else "",
+                owners.name_of(owners.group_of(chunk)),
                 states.get(chunk),
             )
             for chunk in hottest
         ),
-        groups=_groups(recent, owners, by_state) if owners else (),
+        groups=() if owners is NO_OWNERS else _groups(recent, owners, by_state),
     )
 
 
@@ -123,7 +91,7 @@ def _counted(chunks: Collection[int], total: int, each: int) -> tuple[int, ...]:
 
 
 def _groups(
-    recent: RecentMisses, owners: GroupIndex, by_state: Mapping[ChunkState, Iterable[int]]
+    recent: RecentMisses, owners: Owners, by_state: Mapping[ChunkState, Iterable[int]]
 ) -> tuple[MissedGroup, ...]:
     misses = defaultdict[int, float](float)
     for chunk, count in recent.chunks.items():
@@ -133,7 +101,7 @@ def _groups(
         MissedGroup(
             owners.name_of(group),
             round(misses[group]),
-            owners.sizes.get(group),
+            None if group == NO_GROUP else owners.size_of(group),
             moved=counts[ChunkState.MOVED][group],
             pending=counts[ChunkState.PENDING][group],
             held_out=counts[ChunkState.HELD_OUT][group],

@@ -6,7 +6,7 @@ from __future__ import annotations
 from heapq import nlargest
 from typing import Final
 
-from ebbgate.model.heat import CHUNK_BYTES, VolumeLayout
+from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.model.promotion import (
     ChunkState,
     HotChunk,
@@ -19,9 +19,7 @@ from ebbgate.policy.engine import PromoteState
 _CHUNKS_MAX: Final = 32
 
 
-def promotion_status(
-    state: PromoteState, mover: MoverStatus, layout: VolumeLayout | None, reason: str
-) -> PromotionStatus:
+def promotion_status(state: PromoteState, mover: MoverStatus, reason: str) -> PromotionStatus:
     """Return the status. `reason`: of the strategy's proposal."""
     plan, benefit = state.plan, state.benefit
     measured = benefit.last is not None
@@ -42,11 +40,11 @@ def promotion_status(
         cost_ns=benefit.total_cost_ns if measured else None,
         write_budget_left_bytes=state.budget.left_bytes,
         groups=tuple(HotGroup(name, count) for name, count in plan.groups),
-        chunks=_hottest(state, layout),
+        chunks=_hottest(state),
     )
 
 
-def _hottest(state: PromoteState, layout: VolumeLayout | None) -> tuple[HotChunk, ...]:
+def _hottest(state: PromoteState) -> tuple[HotChunk, ...]:
     plan = state.plan
     chunks = nlargest(_CHUNKS_MAX, plan.listed, key=lambda chunk: plan.listed[chunk].rate)
     found = []
@@ -54,6 +52,6 @@ def _hottest(state: PromoteState, layout: VolumeLayout | None) -> tuple[HotChunk
         each = plan.listed[chunk]
         done = ChunkState.MOVED if chunk in plan.done else ChunkState.PENDING
         what = ChunkState.HELD_OUT if each.held_out else done
-        group = layout.group_of(chunk) if layout is not None else ""
-        found.append(HotChunk(chunk, what, each.rate, group))
+        group = state.owners.group_of(chunk)
+        found.append(HotChunk(chunk, what, each.rate, state.owners.name_of(group)))
     return tuple(found)

@@ -146,7 +146,7 @@ def _promotion(
     if not view.promotes:
         return None
     reason = next((p.reason for p in decision.proposals if p.strategy == PROMOTE_HOT), "")
-    return promotion_status(state.promotion, view.mover, frame.layout, reason)
+    return promotion_status(state.promotion, view.mover, reason)
 
 
 def _paths(frame: Frame) -> tuple[PathStatus, ...]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,13 +64,6 @@ class VolumeLayout:
     read_ns: int
     groups: tuple[str, ...] = ()
     runs: tuple[ChunkRun, ...] = ()
-
-    def group_of(self, chunk: int) -> str:
-        """Return the name of the group that owns a chunk; empty if none does."""
-        index = bisect_right(self.runs, chunk, key=lambda run: run.first) - 1
-        if index < 0 or chunk >= self.runs[index].end:
-            return ""
-        return self.groups[self.runs[index].group]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ebbgate.control.heat_status import CachedHeatStatus, GroupIndex, heat_status
+from ebbgate.control.heat_status import CachedHeatStatus, heat_status
 from ebbgate.model.heat import (
     ChunkMisses,
     ChunkRun,
@@ -13,6 +13,7 @@ from ebbgate.model.heat import (
     MissedGroup,
     VolumeLayout,
 )
+from ebbgate.model.owners import NO_OWNERS, owners_of
 from ebbgate.model.promotion import ChunkState
 from ebbgate.policy.engine import PromoteState
 from ebbgate.policy.strategies.promote_benefit import Benefit, Watched
@@ -34,7 +35,7 @@ PROMOTE = PromoteState(
 
 
 def test_parts_chunks_and_files_are_in_the_status() -> None:
-    found = heat_status(RECENT, GroupIndex(LAYOUT), PROMOTE, 512 * MIB)
+    found = heat_status(RECENT, owners_of(NO_OWNERS, LAYOUT), PROMOTE, 512 * MIB)
     assert (found.misses, found.unlisted, found.observed_ns) == (19, 3, 60 * NS_PER_S)
     assert (found.bin_bytes, len(found.bins)) == (2 * MIB, 256)
     assert {i: misses for i, misses in enumerate(found.bins) if misses} == {
@@ -60,7 +61,7 @@ def test_parts_chunks_and_files_are_in_the_status() -> None:
 
 
 def test_without_promote_hot_or_layout_there_are_only_chunks() -> None:
-    found = heat_status(RECENT, None, PromoteState(), 512 * MIB)
+    found = heat_status(RECENT, NO_OWNERS, PromoteState(), 512 * MIB)
     assert (found.moved, found.held_out, found.groups) == ((), (), ())
     assert found.chunks[0] == MissedChunk(25, 9)
 
@@ -69,7 +70,9 @@ def test_lists_are_short() -> None:
     chunks = dict.fromkeys(range(100), 5.0)
     runs = tuple(ChunkRun(i, i + 1, i) for i in range(100))
     layout = VolumeLayout(0, tuple(map(str, range(100))), runs)
-    found = heat_status(RecentMisses(chunks), GroupIndex(layout), PromoteState(), 100 * MIB)
+    found = heat_status(
+        RecentMisses(chunks), owners_of(NO_OWNERS, layout), PromoteState(), 100 * MIB
+    )
     assert (len(found.chunks), len(found.groups), len(found.bins)) == (20, 20, 100)
 
 

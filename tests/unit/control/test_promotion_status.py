@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ebbgate.control.promotion_status import promotion_status
 from ebbgate.model.heat import ChunkRun, VolumeLayout
+from ebbgate.model.owners import NO_OWNERS, owners_of
 from ebbgate.model.promotion import ChunkState, HotChunk, HotGroup, MoverStatus, Promotion
 from ebbgate.policy.strategies.promote_benefit import Benefit, Measured, Watched
 from ebbgate.policy.strategies.promote_choice import Plan
@@ -22,8 +23,9 @@ PLAN = Plan(
 
 
 def test_chunks_have_their_file_and_what_became_of_them() -> None:
-    state = PromoteState(phase=PromotePhase.MOVE, plan=PLAN)
-    found = promotion_status(state, MoverStatus(), LAYOUT, "moves: so much")
+    owners = owners_of(NO_OWNERS, LAYOUT)
+    state = PromoteState(phase=PromotePhase.MOVE, plan=PLAN, owners=owners)
+    found = promotion_status(state, MoverStatus(), "moves: so much")
     assert found.chunks == (
         HotChunk(25, ChunkState.HELD_OUT, 4.0, "/srv/a"),
         HotChunk(15, ChunkState.PENDING, 2.0, ""),
@@ -35,20 +37,9 @@ def test_chunks_have_their_file_and_what_became_of_them() -> None:
 
 
 def test_what_was_not_measured_is_unknown() -> None:
-    found = promotion_status(PromoteState(), MoverStatus(), None, "")
+    found = promotion_status(PromoteState(), MoverStatus(), "")
     assert (found.saved_ns, found.saved_error_ns, found.cost_ns) == (None, None, None)
     measured = Measured(9, 2, 5.0, 1.0, 6.0, 2.0)
     benefit = Benefit(last=measured, total_gain_ns=-7.0, total_error_ns=3.0, total_cost_ns=2.0)
-    found = promotion_status(PromoteState(benefit=benefit), MoverStatus(), None, "")
+    found = promotion_status(PromoteState(benefit=benefit), MoverStatus(), "")
     assert (found.saved_ns, found.saved_error_ns, found.cost_ns) == (-7.0, 3.0, 2.0)
-
-
-def test_a_chunk_beside_or_between_files_has_none() -> None:
-    assert [LAYOUT.group_of(chunk) for chunk in (0, 9, 10, 19, 20, 30)] == [
-        "/srv/b",
-        "/srv/b",
-        "",
-        "",
-        "/srv/a",
-        "",
-    ]

@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 
 from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
+from ebbgate.model.owners import NO_OWNERS, owners_of
 from ebbgate.model.promotion import Promotion
 from ebbgate.model.records import Direction
 from ebbgate.policy.strategies import promote_benefit, promote_share
 from ebbgate.policy.strategies.promote_benefit import Benefit, Costs, Watched
 from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
 from ebbgate.policy.strategies.promote_score import (
-    NO_OWNERS,
     ChunkScore,
     Groups,
     Scores,
     add_window,
-    owners_of,
     weighted,
     without,
 )

@@ -22,6 +22,7 @@ from typing import Final
 
 from ebbgate.model.frame import Frame
 from ebbgate.model.heat import CHUNK_BYTES, HeatPeriod
+from ebbgate.model.owners import NO_OWNERS, Owners, owners_of
 from ebbgate.model.promotion import ChunksMoved, Promotion
 from ebbgate.policy.strategies import promote_benefit, promote_score, promote_share, promote_stop
 from ebbgate.policy.strategies.promote_benefit import (
@@ -31,7 +32,7 @@ from ebbgate.policy.strategies.promote_benefit import (
     Costs,
 )
 from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
-from ebbgate.policy.strategies.promote_score import ASYNC_WEIGHT, NO_OWNERS, Groups, Owners, Scores
+from ebbgate.policy.strategies.promote_score import ASYNC_WEIGHT, Groups, Scores
 from ebbgate.policy.strategies.promote_share import TimeShare
 from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget
 from ebbgate.units import NS_PER_MS, NS_PER_S
@@ -234,9 +235,7 @@ def _plan(state: PromoteState, frame: Frame, now_ns: int, params: PromoteParams)
     if state.until_ns or not state.period:
         return replace(state, plan=Plan())
     scores = promote_score.with_layout(state.scores, frame.layout)
-    state = replace(
-        state, scores=scores, owners=promote_score.owners_of(state.owners, frame.layout)
-    )
+    state = replace(state, scores=scores, owners=owners_of(state.owners, frame.layout))
     plan = choose(
         now_ns,
         Groups(scores, state.owners),

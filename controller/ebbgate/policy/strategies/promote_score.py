@@ -10,13 +10,13 @@ model whose shape is estimated from the group by the method of moments.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import Final, NamedTuple
 
-from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
+from ebbgate.model.heat import ChunkMisses, HeatPeriod, VolumeLayout
+from ebbgate.model.owners import NO_OWNERS, Owners
 from ebbgate.units import NS_PER_S
 
 ASYNC_WEIGHT: Final = 1 / 3
@@ -135,49 +135,6 @@ def with_layout(scores: Scores, layout: VolumeLayout | None) -> Scores:
     return replace(scores, chunk_count=end) if end > scores.chunk_count else scores
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
-    """A layout prepared for questions. `firsts`: of its runs; `runs`: by group."""
-
-    layout: VolumeLayout
-    firsts: tuple[int, ...]
-    runs: Mapping[int, tuple[ChunkRun, ...]]
-
-    def group_of(self, chunk: int) -> int:
-        """Return the number of a chunk's group; -1: none."""
-        index = bisect_right(self.firsts, chunk) - 1
-        if index < 0 or chunk >= self.layout.runs[index].end:
-            return -1
-        return self.layout.runs[index].group
-
-    def chunks_of(self, group: int) -> Iterator[int]:
-        """Yield the chunks of a group, ascending."""
-        for run in self.runs.get(group, ()):
-            yield from range(run.first, run.end)
-
-    def sizes(self) -> dict[int, int]:
-        """Return how many chunks each group has."""
-        return {
-            group: sum(run.end - run.first for run in runs) for group, runs in self.runs.items()
-        }
-
-
-NO_OWNERS: Final = Owners(VolumeLayout(0), (), {})
-
-
-def owners_of(before: Owners, layout: VolumeLayout | None) -> Owners:
-    """Return the owners in this layout; the same as before unless it was read again."""
-    if layout is None:
-        return NO_OWNERS
-    if layout is before.layout:
-        return before
-    runs: dict[int, list[ChunkRun]] = {}
-    for run in layout.runs:
-        runs.setdefault(run.group, []).append(run)
-    firsts = tuple(run.first for run in layout.runs)
-    return Owners(layout, firsts, {group: tuple(found) for group, found in runs.items()})
-
-
 class Groups:
     """The groups of a volume, and how hot each is."""
 
@@ -187,7 +144,7 @@ class Groups:
         self.heats = self._heats(scores)
 
     def _heats(self, scores: Scores) -> Mapping[int, GroupHeat]:
-        sizes = self.owners.sizes()
+        sizes = {group: self.owners.size_of(group) for group in self.owners.runs}
         sizes[-1] = max(1, scores.chunk_count - sum(sizes.values()))
         sums = dict.fromkeys(sizes, 0.0)
         squares = dict.fromkeys(sizes, 0.0)
@@ -209,6 +166,5 @@ class Groups:
         mean = total / size
         beyond = squares / size - mean * mean - mean
         shape = mean * mean / beyond if beyond > 0 else _SHAPE_MAX
-        name = "" if group < 0 else self.owners.layout.groups[group]
         rate = mean / seconds if seconds else 0.0
-        return GroupHeat(name, rate, min(max(shape, _SHAPE_MIN), _SHAPE_MAX))
+        return GroupHeat(self.owners.name_of(group), rate, min(max(shape, _SHAPE_MIN), _SHAPE_MAX))
