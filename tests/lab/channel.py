@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.lab.errors import CommandFailed, LostGuest
+from tests.lab.errors import CommandFailed, LostGuest, SilentGuest
 
 Message = dict[str, Any]
 
@@ -138,7 +138,7 @@ class Channel:
         try:
             reply = replies.get(timeout=timeout_s)
         except queue.Empty as error:
-            raise LostGuest(
+            raise SilentGuest(
                 f"no answer to {op!r} in {timeout_s:.0f} s: {self._silence()}"
             ) from error
         if reply is None:

@@ -6,6 +6,7 @@ Pure.
     LabError             anything below
     |- NoLab             this machine cannot have a lab at all: tests skip, with this reason
     |- LostGuest         the guest died or fell silent: infrastructure, exit code 69
+    |  '- SilentGuest    the same of one that runs, but does not answer in time
     |- CommandFailed     a command that a test relied on failed, on the host or in the guest
     '- UncleanStack      a stack was left with a changed knob, a kernel warning or a bad state
 """
@@ -28,6 +29,10 @@ class NoLab(LabError):
 
 class LostGuest(LabError):
     """The guest ended or stopped answering; says nothing about the product under test."""
+
+
+class SilentGuest(LostGuest):
+    """The guest has not ended, but does not answer in time."""
 
 
 class CommandFailed(LabError):

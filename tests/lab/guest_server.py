@@ -21,7 +21,7 @@ from tests.lab.bcache_stack import BcacheStack
 from tests.lab.channel import Channel, Message
 from tests.lab.downloads import cache_dir
 from tests.lab.errors import LabError, LostGuest
-from tests.lab.guest import BOOT_TIMEOUT_S, CHECKOUT, Guest
+from tests.lab.guest import CHECKOUT, START_TIMEOUT_S, Guest
 from tests.lab.session import Session, why_lost
 from tests.lab.wait import wait_until
 
@@ -78,7 +78,7 @@ def bring_up(name: str, scheduler: str, cache_mode: str, *, with_stack: bool) ->
             raise LostGuest(f"guest {name} did not come up:\n{log.read_text(errors='replace')}")
         return is_up(name)
 
-    wait_until(ready, BOOT_TIMEOUT_S, f"guest {name}")
+    wait_until(ready, START_TIMEOUT_S, f"guest {name}")
 
 
 def take_down(name: str = DEFAULT_NAME) -> None:

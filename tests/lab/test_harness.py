@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import channel, fio, guest_server
+from tests.lab import channel, emulator, fio, guest_server
+from tests.lab import guest as guests
 from tests.lab.__main__ import main
 from tests.lab.conftest import without_lab
 from tests.lab.errors import EXIT_LOST_GUEST, CommandFailed, LabError, LostGuest, NoLab
@@ -236,6 +237,70 @@ def fetched(url: str) -> bytes | None:
         data: bytes = answer.read()
         return data
     return None
+
+
+def emulator_instead(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """Have a script started instead of the emulator; returns the file where it notes each start."""
+    program, starts = folder / "emulator", folder / "starts"
+    program.write_text(f"#!/bin/bash\necho start >>{starts}\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(emulator, "find", lambda: str(program))
+    return starts
+
+
+LISTEN = r"""
+path=$(grep -o 'path=[^,]*/agent' <<<"$*")
+exec python3 -c '
+import pathlib, socket, sys, time
+pathlib.Path(sys.argv[1]).unlink(missing_ok=True)
+wire = socket.socket(socket.AF_UNIX)
+wire.bind(sys.argv[1])
+wire.listen()
+time.sleep(600)' "${path#path=}"
+"""
+"""Takes the connection for the agent, and never says a word."""
+
+
+@pytest.mark.parametrize(
+    ("script", "boots", "why"),
+    [(LISTEN, 2, r"no answer to 'hello' in 1 s"), ("exit 1", 1, "no guest at")],
+    ids=["silent", "ended"],
+)
+def test_a_guest_that_never_answered_is_booted_once_more_and_one_that_ended_is_not(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    script: str,
+    boots: int,
+    why: str,
+) -> None:
+    monkeypatch.setattr(guests, "BOOT_TIMEOUT_S", 1)
+    starts = emulator_instead(tmp_path, monkeypatch, script)
+    try:
+        with pytest.raises(LostGuest, match=why):
+            Guest([]).start()
+    except NoLab as reason:
+        without_lab(reason)
+    assert starts.read_text().count("start") == boots
+    said = "lab: the guest is booted once more: no answer to 'hello' in 1 s\n"
+    assert capsys.readouterr().err == said * (boots - 1)
+
+
+@pytest.mark.full
+def test_a_boot_after_a_silent_one_gives_a_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(guests, "BOOT_TIMEOUT_S", 60)
+    try:
+        # With -S its CPUs do not run: on the first start only.
+        halted = f'[ $(wc -l <{tmp_path}/starts) = 1 ] && set -- "$@" -S'
+        run = f'{halted}\nexec {emulator.find()} "$@"'
+        emulator_instead(tmp_path, monkeypatch, run)
+        with Guest([], memory_mib=512) as guest:
+            assert guest.check("hostname") == "lab\n"
+    except NoLab as reason:
+        without_lab(reason)
+    assert "booted once more" in capsys.readouterr().err
 
 
 @pytest.mark.full
