@@ -119,7 +119,7 @@ class OverrideIntents:
         frame = loop.state.frame
         plan = plan_of(frame, for_ns) if frame else None
         text = f"{loop.volume.name}: drains within {format_ns(for_ns)}"
-        text += f"; {plan_text(plan)}" if plan else ""
+        text += f"; {plan_text(plan, loop.policy.limits)}" if plan else ""
         if loop.volume.kind is Kind.DM_CACHE:
             text += (
                 ". dm-cache waits for a second without I/O to the slow device; under a load that"

@@ -71,7 +71,7 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
         own.append(overrides.proposal(arbiter.sets, arbiter.gate_knobs, now_ns))
     if arbiter.drain is not None:
         opened = ruled.gate if ruled.by == drain.DRAIN else None
-        own.append(drain.proposal(arbiter.plan, arbiter.drain, now_ns, opened))
+        own.append(drain.proposal(arbiter.plan, arbiter.drain, now_ns, opened, policy.limits))
     for each in verdicts:
         yields = each.setting is WatchedSetting.GATE and _presses(state, policy)
         own.append(_rollback_proposal(each, state, ruled, now_ns, yields=yields))
@@ -149,7 +149,10 @@ def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
             # A rule holds, so the gap drains nothing by itself.
             destage = replace(destage, phase=Phase.WAIT)
         opened = drain.gate_of(arbiter.plan, destage, own.gate, params)
-        return Ruling(opened, drain.DRAIN, drain.plan_text(arbiter.plan)) if opened else own
+        within = limits.clamp_gate(opened, policy.limits)
+        if within is None or within == own.gate:
+            return own
+        return Ruling(within, drain.DRAIN, drain.plan_text(arbiter.plan, policy.limits))
     if own.by != IDLE_DESTAGE or state.destage.phase is not Phase.PRESSURE:
         return own
     rolled_back = rollback_guard.verdict(arbiter.rollback, WatchedSetting.GATE, now_ns) is not None

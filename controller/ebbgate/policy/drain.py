@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ebbgate.model.decision import Condition, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
+from ebbgate.policy.limits import NO_LIMITS, Limits
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
@@ -80,7 +81,11 @@ def gate_of(
 
 
 def proposal(
-    plan: DrainPlan | None, active: ActiveOverride, now_ns: int, gate: Gate | None
+    plan: DrainPlan | None,
+    active: ActiveOverride,
+    now_ns: int,
+    gate: Gate | None,
+    limits: Limits = NO_LIMITS,
 ) -> Proposal:
     """Return the drain's proposal, with the measured and the needed rate."""
     who, left = active.override.who, format_ns(active.left_ns(now_ns) or 0)
@@ -89,7 +94,7 @@ def proposal(
     measured, needed = plan.measured_bytes_per_s, plan.needed_bytes_per_s
     return Proposal(
         DRAIN,
-        f"requested by {who}, {left} left: {plan_text(plan)}",
+        f"requested by {who}, {left} left: {plan_text(plan, limits)}",
         (
             Condition(
                 "destage",
@@ -103,11 +108,19 @@ def proposal(
     )
 
 
-def plan_text(plan: DrainPlan) -> str:
-    """Return e.g. `3.1 GiB dirty, needs 12 MiB/s, done in about 4 min: in time`."""
+def plan_text(plan: DrainPlan, limits: Limits = NO_LIMITS) -> str:
+    """Return e.g. `3.1 GiB dirty, needs 12 MiB/s, done in about 4 min: in time`.
+
+    `limits`: of the policy, which bind a drain, too.
+    """
     if plan.dirty_bytes == 0:
         return "nothing is dirty"
     text = f"{format_bytes(plan.dirty_bytes)} dirty, needs {format_rate(plan.needed_bytes_per_s)}"
+    highest, depth = limits.destage_rate.high, limits.destage_depth.high
+    if highest is not None and plan.needed_bytes_per_s > highest:
+        text += f" (the policy allows {format_rate(highest)})"
+    if depth is not None:
+        text += f" (the policy allows {depth} pieces at once)"
     if plan.eta_s is None:
         return f"{text}; rate not known yet"
     verdict = "in time" if plan.in_time else "NOT in time at this rate"

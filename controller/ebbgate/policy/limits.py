@@ -59,6 +59,9 @@ class Limits:
         return self.destage_rate.any or self.destage_depth.any or self.sequential_cutoff.any
 
 
+NO_LIMITS = Limits()
+
+
 def knob_limits(limits: Limits, knob: str, volume: Volume) -> tuple[int | None, int | None]:
     """The lowest and highest value of a knob, in the unit in which the kernel takes it."""
     if knob == CUTOFF:

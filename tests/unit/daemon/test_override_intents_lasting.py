@@ -10,7 +10,8 @@ import pytest
 from ebbgate.model.decision import GateKind
 from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode
-from ebbgate.units import MIB, NS_PER_S
+from ebbgate.policy.limits import Bounds, Limits
+from ebbgate.units import KIB, MIB, NS_PER_S
 from tests.intent_fixture import MINUTE_NS, IntentHarness, answer
 
 
@@ -82,6 +83,17 @@ def test_a_drain_reports_the_needed_rate(intents: IntentHarness) -> None:
     )
     (override,) = intents.kept()
     assert (override.kind, override.for_ns) == (OverrideKind.DRAIN, 100 * NS_PER_S)
+
+
+def test_a_drain_beyond_the_limits_of_the_policy_is_said(intents: IntentHarness) -> None:
+    loop = intents.volume.loop
+    loop.set_policy(replace(loop.policy, limits=Limits(destage_rate=Bounds(high=512 * KIB))))
+    for _ in range(5):
+        intents.tick()
+    text = intents.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).outcome
+    assert "needs 6 MiB/s (the policy allows 512 KiB/s)" in text
+    intents.poll()
+    assert intents.volume.knob("writeback_rate") == str(512 * KIB // 512)
 
 
 def test_an_expired_drain_reports_what_is_left(intents: IntentHarness) -> None:

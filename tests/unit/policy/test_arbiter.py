@@ -157,6 +157,27 @@ def test_drain_opens_a_closed_gate() -> None:
     assert found.why.startswith("400 MiB dirty, needs ")
 
 
+def test_drain_keeps_the_limits_of_the_policy() -> None:
+    policy = replace(POLICY, limits=Limits(destage_rate=Bounds(high=2 * MIB)))
+    over = ticked(ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100)), seen(1), state())
+    found = ruling(over, state(), policy=policy)
+    assert found.gate == Gate(GateKind.PACED, 2 * MIB)
+    assert "needs 5.8 MiB/s (the policy allows 2 MiB/s)" in found.why
+    decision = arbiter.decide(replace(state(), arbiter=over), policy, SECOND)
+    assert decision.gate == found.gate
+    assert "(the policy allows 2 MiB/s)" in decision.proposals[0].reason
+
+
+def test_drain_leaves_a_gate_that_is_as_wide_as_the_limits_allow() -> None:
+    policy = replace(POLICY, limits=Limits(destage_rate=Bounds(high=MIB)))
+    over = ticked(ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100)), seen(1), state())
+    now = state(Phase.PRESSURE)
+    wide = replace(now.destage.pace, gate=Gate(GateKind.PACED, 3 * MIB))
+    now = replace(now, destage=replace(now.destage, pace=wide))
+    found = ruling(over, now, policy=policy)
+    assert (found.gate, found.by) == (Gate(GateKind.PACED, MIB), "idle_destage")
+
+
 @pytest.mark.parametrize("phase", [Phase.WAIT, Phase.DESTAGE])
 def test_drain_goes_before_a_rule_that_holds(phase: Phase) -> None:
     over = ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100))
