@@ -25,16 +25,17 @@ _STEPS = 20
 
 
 class FakeProcess(WarmProcess):
-    """A worker that says what a test tells it."""
+    """A worker that says what a test tells it. `first`: its first event; None: none yet."""
 
     made: list[FakeProcess]
-    first: Mapping[str, Any] = OPENED
+    first: Mapping[str, Any] | None = OPENED
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
         self.ended = False
         self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.events.put_nowait(dict(self.first))
+        if self.first is not None:
+            self.events.put_nowait(dict(self.first))
 
     @classmethod
     async def start(cls) -> FakeProcess:

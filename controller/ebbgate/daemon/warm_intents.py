@@ -69,6 +69,7 @@ class WarmIntents:
         try:
             return await self._begun(job)
         except BaseException:
+            self._jobs.pop(job.status.id, None)
             await job.process.end()
             raise
 
@@ -80,6 +81,8 @@ class WarmIntents:
         loop = await self._loop_of(job.intent, opened)
         _check(loop, opened)
         facts = await self._reader.run(lambda: read_cache_facts(self._sysfs, loop.volume))
+        if job.status.state.over:
+            raise ActuationError(job.status.why)
         text = begun_text(job, opened, loop.volume.title)
         job.status = replace(
             job.status, total_bytes=opened.total_bytes, left_out=dict(opened.left_out)
@@ -155,10 +158,15 @@ class WarmIntents:
             job.on_edge(edge)
 
     def poll(self) -> None:
-        """End the jobs of volumes that are no longer followed."""
-        for job in self._running():
-            if job.loop is not None and job.loop is not self._volumes.get(job.loop.volume.name):
+        """End and forget the jobs of volumes that are no longer followed."""
+        for job in list(self._jobs.values()):
+            loop = job.loop
+            if loop is None or loop is self._volumes.get(loop.volume.name):
+                continue
+            if not job.status.state.over:
                 self._spawn(job.end(JobState.FAILED, "the volume is gone"))
+            elif loop.volume.name not in self._volumes:
+                del self._jobs[job.status.id]
 
     async def stop(self) -> None:
         """End all jobs with the daemon."""

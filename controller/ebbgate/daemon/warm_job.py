@@ -33,6 +33,8 @@ _PREPARE_NS: Final = NS_PER_S
 """Until the knobs that a warm-up needs are written."""
 _BURST_REST_NS: Final = 2 * NS_PER_S
 """The kernel collects garbage meanwhile."""
+_UNREADABLE: Final = (LookupError, TypeError, ValueError)
+_OTHER_RELEASE: Final = "the reading process speaks like another release: restart ebbgated"
 _GOOD_SHARE: Final = {Kind.BCACHE: 0.99, Kind.DM_CACHE: 0.95}
 
 
@@ -75,10 +77,13 @@ class WarmJob:
         """Have the worker open its target. Raises EbbgateError for one that cannot be warmed."""
         self.process.send(request)
         event = await self.process.event()
-        if event["event"] != "opened":
-            raise Unavailable(event["text"], event.get("hint", ""))
-        major, minor = event["devno"]
-        return Opened((major, minor), event["bytes"], event["pieces"], event["left_out"])
+        try:
+            if event["event"] != "opened":
+                raise Unavailable(event["text"], event.get("hint", ""))
+            major, minor = event["devno"]
+            return Opened((major, minor), event["bytes"], event["pieces"], event["left_out"])
+        except _UNREADABLE as error:
+            raise Unavailable(_OTHER_RELEASE) from error
 
     def queue(self, loop: VolumeLoop, why: str) -> None:
         """Wait for another job of this volume."""
@@ -180,6 +185,8 @@ class WarmJob:
                 self._take(await self.process.event(), title)
         except EbbgateError as error:
             self._over(JobState.FAILED, error.message)
+        except _UNREADABLE:
+            self._over(JobState.FAILED, _OTHER_RELEASE)
         finally:
             await self.process.end()
 

@@ -234,3 +234,44 @@ def test_jobs_end_with_their_volume(people: People) -> None:
     people.intents.daemon.volumes.clear()
     people.now(people.intents.dispatcher.warm.poll)
     assert FakeProcess.made[0].ended
+
+
+def test_jobs_of_a_volume_that_is_gone_are_forgotten(people: People) -> None:
+    warm = people.intents.dispatcher.warm
+    people.warm()
+    people.warm("/srv/b")
+    people.hears(FakeProcess.made[0], "failed", text="the file was deleted")
+    people.intents.daemon.volumes.clear()
+    for _ in range(2):
+        people.now(warm.poll)
+    assert [warm.job(number) for number in (1, 2)] == [None, None]
+
+
+def test_a_job_that_is_cancelled_while_its_turn_begins_reads_nothing(people: People) -> None:
+    people.warm("/srv/a")
+    people.warm("/srv/b")
+    FakeProcess.first = None
+    people.hears(FakeProcess.made[0], "failed", text="the file was deleted")
+    assert people.job(2, "cancel")[0]
+    begun = FakeProcess.made[2]
+    people.now(lambda: begun.events.put_nowait(dict(OPENED)))
+    assert [job.state for job in people.jobs] == [JobState.FAILED, JobState.CANCELLED]
+    assert begun.commands == []
+    assert people.intents.volume.loop.state.arbiter.warm_cutoff_bytes is None
+
+
+@pytest.mark.parametrize("queued", [False, True])
+@pytest.mark.parametrize("event", [{"event": "opened"}, {"event": "failed"}, {"devno": 1}])
+def test_a_worker_of_another_release_fails_its_job(
+    people: People, event: dict[str, Any], queued: bool
+) -> None:
+    people.warm("/srv/a")
+    if queued:
+        people.warm("/srv/b")
+        FakeProcess.first = event
+        people.hears(FakeProcess.made[0], "failed", text="the file was deleted")
+    else:
+        people.now(lambda: FakeProcess.made[0].events.put_nowait(event))
+    assert people.jobs[-1].state is JobState.FAILED
+    assert "speaks like another release" in people.jobs[-1].why
+    assert FakeProcess.made[-1].ended
