@@ -24,17 +24,28 @@ class Completed:
     stderr: str
 
 
-def run(argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True) -> Completed:
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float = 30.0,
+    check: bool = True,
+    stdout: int = subprocess.PIPE,
+    inherited: Sequence[int] = (),
+) -> Completed:
     """Run a program.
 
-    Raises Unavailable when it is missing, does not end within `timeout_s`, or, with `check`, fails.
+    `stdout`: an open file that gets the output instead of the result. `inherited`: files that stay
+    open in the program. Raises Unavailable when it is missing, does not end within `timeout_s`, or,
+    with `check`, fails.
     """
     command = shlex.join(argv)
     try:
         done = subprocess.run(
             list(argv),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            pass_fds=inherited,
             text=True,
             timeout=timeout_s,
             check=False,
@@ -46,4 +57,4 @@ def run(argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True) -> 
         raise Unavailable(f"not finished after {timeout_s:g} s: {command}") from error
     if check and done.returncode != 0:
         raise Unavailable(f"exit code {done.returncode}: {command}", done.stderr.strip())
-    return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+    return Completed(tuple(argv), done.returncode, done.stdout or "", done.stderr)

@@ -59,10 +59,7 @@ class ChainReader:
             found = self._read_once(path, image)
             if found == self._read_once(path, image):
                 return found
-        raise Unavailable(
-            f"the layers below {path} change while they are read",
-            "it is being written, replaced or moved (pvmove, lvconvert): try again later",
-        )
+        raise _changes(path)
 
     def read_next(self, path: Path) -> Mapping[str, Layer]:
         """Return the layers below a file, which is called `str(path)`.
@@ -70,11 +67,24 @@ class ChainReader:
         Devices that an earlier call has read are not read again: see `changed`. Raises
         EbbgateError.
         """
+        return self._next(path, None)
+
+    def read_next_image(self, path: Path, image: ImageFormat) -> Mapping[str, Layer]:
+        """Return the layers below the disk in an image, which is called `disk_name(path)`.
+
+        Else as `read_next`. It is read twice, since a guest may write to it.
+        """
+        found = self._next(path, image)
+        if image is not ImageFormat.RAW and found != self._next(path, image):
+            raise _changes(path)
+        return found
+
+    def _next(self, path: Path, image: ImageFormat | None) -> Mapping[str, Layer]:
         try:
-            self._add_path(path)
+            self._add_top(path, image)
             return dict(self._layers)
         finally:
-            for name in (*self._unfinished, str(path)):
+            for name in (*self._unfinished, str(path), disk_name(path)):
                 self._layers.pop(name, None)
             self._unfinished.clear()
 
@@ -93,15 +103,18 @@ class ChainReader:
 
     def _read_once(self, path: Path, image: ImageFormat | None) -> dict[str, Layer]:
         self._layers, self._unfinished = {}, set()
+        self._add_top(path, image)
+        return self._layers
+
+    def _add_top(self, path: Path, image: ImageFormat | None) -> None:
         if image:
-            self._add(f"disk in {path}", lambda: self._image(path, image))
+            self._add(disk_name(path), lambda: self._image(path, image))
         else:
             self._add_path(path)
-        return self._layers
 
     def _image(self, path: Path, image: ImageFormat) -> Layer:
         below = self._add_path(path)
-        name, size = f"disk in {path}", self._layers[below].size_bytes
+        name, size = disk_name(path), self._layers[below].size_bytes
         if image is ImageFormat.RAW:
             return Layer(
                 LayerKind.IMAGE, name, size, (Segment(0, size, (Below(below, 0),)),), image
@@ -209,6 +222,18 @@ class ChainReader:
             why = f"the file of {name} is not here: {file} (deleted, or in another namespace)"
             raise Unavailable(why, "attach the loop device again, or run this there") from error
         return Layer(LayerKind.LOOP, name, size, (Segment(0, size, (below,)),), file)
+
+
+def disk_name(image: Path) -> str:
+    """Return the name of the layer that is the disk in an image."""
+    return f"disk in {image}"
+
+
+def _changes(path: Path) -> Unavailable:
+    return Unavailable(
+        f"the layers below {path} change while they are read",
+        "it is being written, replaced or moved (pvmove, lvconvert): try again later",
+    )
 
 
 def _extent_segment(extent: fiemap.Extent, device: str) -> Segment:

@@ -26,7 +26,7 @@ from ebbgate.units import SECTOR_BYTES
 DOCUMENT_BYTES_MAX: Final = 64 << 20
 READ_S: Final = 120.0
 BESIDE: Final = ".guest.json"
-"""Ends the name of a document beside a raw disk image: what the agent says in that guest."""
+"""Ends the name of a document beside a disk image: what the agent says in that guest."""
 _BESIDE_BYTES_MAX: Final = 8 << 20
 _FILES_MAX: Final = 10_000
 _SEGMENTS_MAX: Final = 1 << 19
@@ -106,9 +106,14 @@ def read_document(handle: int, seconds: float = READ_S) -> GuestLayout:
             )
 
 
+def has_beside(image: Path) -> bool:
+    """Return whether a document is beside a file, so that it is a disk image."""
+    return os.path.lexists(_beside(image))
+
+
 def read_beside(image: Path) -> GuestLayout | None:
-    """Read the document beside a raw disk image; None without one. Raises Unavailable, OSError."""
-    path = image.with_name(image.name + BESIDE)
+    """Read the document beside a disk image; None without one. Raises Unavailable, OSError."""
+    path = _beside(image)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -122,12 +127,8 @@ def read_beside(image: Path) -> GuestLayout | None:
         os.close(handle)
 
 
-def in_raw_image(said: GuestLayout, path: Path, layers: Layers) -> dict[str, Layer]:
-    """Return the layers of a guest on those below its raw image. Raises UsageError."""
-    size = layers[str(path)].size_bytes
-    segment = Segment(0, size, (Below(str(path), 0),))
-    image = Layer(LayerKind.IMAGE, f"disk in {path}", size, (segment,))
-    return {**said.on_image(image, ""), image.name: image, **layers}
+def _beside(image: Path) -> Path:
+    return image.with_name(image.name + BESIDE)
 
 
 def parse(data: bytes) -> GuestLayout:
@@ -137,6 +138,10 @@ def parse(data: bytes) -> GuestLayout:
         return _checked(document)
     except _Wrong as error:
         raise Unavailable(f"what the guest says cannot be used: {error}", _AGAIN) from error
+    except MemoryError as error:
+        raise Unavailable(
+            "what the guest says takes too much memory", "name fewer files"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise Unavailable("what the guest says is no JSON document", _AGAIN) from error
 

@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.errors import EbbgateError, NotFound, Unavailable
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout import guest
-from ebbgate.layout.chain import ChainReader, TableOf
+from ebbgate.layout.chain import ChainReader, TableOf, disk_name
 from ebbgate.layout.chunk_owners import ChunkOwners
+from ebbgate.layout.images import looks_like
 from ebbgate.layout.locate import expand
 from ebbgate.layout.mapping import Layers, Piece, place
 from ebbgate.layout.mounts import Mounts
@@ -96,22 +97,36 @@ def survey(
         _PIECES_MAX,
     )
     found = _Found(time.monotonic() + SECONDS_MAX)
+    images = []
     for path in expand(request["layout"]):
         if isinstance(path, EbbgateError):
             found.leave_out("no file matches", path.message)
+        elif guest.has_beside(path):
+            images.append(path)
         elif found.has_room():
-            _add_all(found, volume, _tops(reader, path, name_of))
+            _add_all(found, volume, _file(reader, path, name_of))
+    # Last: what an image or a guest says may take long, which is to delay no other file.
+    for path in images:
+        if found.has_room():
+            _add_all(found, volume, _of_guest(found, reader, path))
     yield from _answer(found, changed=reader.changed())
 
 
-def _tops(reader: ChainReader, path: Path, name_of: Callable[[Path], str]) -> Iterator[_Top]:
-    """Yield a file, or the files of the guest whose disk it is. Raises EbbgateError, OSError."""
+def _file(reader: ChainReader, path: Path, name_of: Callable[[Path], str]) -> Iterator[_Top]:
+    """Yield a file. Raises EbbgateError."""
     layers = reader.read_next(path)
+    yield name_of(path), layers, str(path)
+
+
+def _of_guest(found: _Found, reader: ChainReader, path: Path) -> Iterator[_Top]:
+    """Yield the files of the guest whose disk is in an image. Raises EbbgateError, OSError."""
     said = guest.read_beside(path)
     if said is None:
-        yield name_of(path), layers, str(path)
-        return
-    layers = guest.in_raw_image(said, path, layers)
+        raise NotFound(f"{path}: the document beside it is gone")
+    below = reader.read_next_image(path, looks_like(path))
+    layers = {**said.on_image(below[disk_name(path)], ""), **below}
+    for error in said.errors:
+        found.leave_out("not known to its guest", error)
     for file in said.files:
         yield f"{path}, {file}", guest.reachable(layers, file), file
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,7 @@ import pytest
 
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.device_mapper import Target
-from ebbgate.layout import mapping
+from ebbgate.layout import images, mapping
 from ebbgate.layout import survey as module
 from ebbgate.layout.dm_table import without_secrets
 from ebbgate.layout.fiemap import ExtentFlag
@@ -257,57 +261,90 @@ def test_what_is_beside_an_image_must_be_a_small_regular_file(
     assert read(machine, tmp_path, "*.img").left_out == {"cannot be mapped": 1}
 
 
-def line(event: str, **fields: Any) -> dict[str, Any]:
-    return {"event": event, **fields}
+def as_qcow2(image: Path, *words: str) -> None:
+    """Make it a qcow2 image of 16 MiB with data of 2 MiB at 5 MiB of the disk."""
+    if shutil.which("qemu-img") is None:
+        pytest.skip("needs qemu-img")
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", *words, str(image), "16M"]
+    subprocess.run(command, check=True)
+    write = ["qemu-io", "-f", "qcow2", "-c", "write -q -P 7 5M 2M", str(image)]
+    subprocess.run(write, check=True)
 
 
-END = line("surveyed", files=1, bytes=4096, left_out={}, error="", changed=False)
+def test_files_of_a_guest_are_found_in_a_qcow2_image(
+    machine: LayoutMachine, tmp_path: Path, image: Path
+) -> None:
+    as_qcow2(image)
+    data = image.read_bytes().index(b"\7" * 4096)
+    assert data % MIB, "the clusters of the image begin within a chunk"
+    beside(image, json.dumps(guest_document()))
+    found = read(machine, tmp_path, "*.img")
+    assert (found.groups, found.error) == ((f"{image}, guest:/db/a",), "")
+    first = MIB + 32 * MIB + data
+    assert found.runs == (ChunkRun(first // MIB, (first + 2 * MIB) // MIB + 1, 0),)
+    assert (found.files, found.known_bytes) == (1, 2 * MIB)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [{}],
-        [line("opened")],
-        [line("groups", names=5)],
-        [line("groups", names=[7])],
-        [line("groups", names=["a\nb"])],
-        [line("groups", names=["x" * 257])],
-        [line("groups", names=["a"] * 10_001)],
-        [line("runs", runs=[[0, 1, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[0, 1]])],
-        [line("groups", names=["a"]), line("runs", runs=[[0, True, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[0, 0, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[0, 1.5, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[-1, 1, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[0, 1025, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[0, 2, 0], [1, 3, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[4, 5, 0], [1, 3, 0]])],
-        [line("groups", names=["a"]), line("runs", runs=[[0, 1, 1]])],
-        [END | {"files": -1}],
-        [END | {"files": "1"}],
-        [END | {"bytes": 1 << 62}],
-        [END | {"left_out": []}],
-        [END | {"left_out": {"a\x1b": 1}}],
-        [END | {"left_out": {str(n): 1 for n in range(9)}}],
-        [END | {"error": None}],
-        [END | {"error": "x" * 301}],
-    ],
-)
-def test_an_answer_that_is_wrong_is_refused(lines: list[dict[str, Any]]) -> None:
-    answer = SurveyAnswer(1024)
-    with pytest.raises(Unavailable, match="cannot be used"):
-        for each in lines:
-            answer.take(each)
+def test_a_qcow2_image_that_changes_meanwhile_is_left_out(
+    machine: LayoutMachine, tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_qcow2(image)
+    beside(image, json.dumps(guest_document()))
+    real = images.qcow2_segments
+
+    def changed(path: Path, layer: str) -> Any:
+        found = real(path, layer)
+        write = ["qemu-io", "-f", "qcow2", "-c", "write -q -P 8 8M 1M", str(image)]
+        subprocess.run(write, check=True)
+        return found
+
+    monkeypatch.setattr(images, "qcow2_segments", changed)
+    found = read(machine, tmp_path, "*.img")
+    assert found.error == f"the layers below {image} change while they are read"
 
 
-def test_too_many_runs_are_refused() -> None:
-    answer = SurveyAnswer(1 << 20)
-    answer.take(line("groups", names=["a"]))
-    with pytest.raises(Unavailable, match="cannot be used"):
-        answer.take(line("runs", runs=[[n, n + 1, 0] for n in range((1 << 15) + 1)]))
+def test_an_image_that_cannot_be_mapped_in_time_delays_no_other_file(
+    machine: LayoutMachine, tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes first by its name, and takes all of the time that there is."""
+    image.write_bytes(b"QFI\xfb")
+    beside(image, json.dumps(guest_document()))
+    machine.file([(0, 0, MIB)], "z")
+
+    def slow(*_: object) -> Any:
+        monkeypatch.setattr(time, "monotonic", lambda: 1e9)
+        raise Unavailable(f"{image} cannot be mapped within 15 s")
+
+    monkeypatch.setattr(images, "qcow2_segments", slow)
+    found = read(machine, tmp_path, "*.img", "z")
+    assert (found.files, found.left_out) == (1, {"cannot be mapped": 1})
 
 
-def test_a_failure_of_the_process_is_reported_without_control_characters() -> None:
-    with pytest.raises(Unavailable, match="a\\?b"):
-        SurveyAnswer(1).take(line("failed", text="a\x1bb"))
+def test_files_that_a_guest_cannot_map_are_counted(
+    machine: LayoutMachine, tmp_path: Path, image: Path
+) -> None:
+    beside(image, json.dumps(guest_document(errors=[{"path": "/x", "why": "on btrfs"}])))
+    found = read(machine, tmp_path, "*.img")
+    assert (found.files, found.left_out) == (1, {"not known to its guest": 1})
+    assert found.error == "guest:/x: on btrfs"
+
+
+def test_what_a_guest_says_takes_no_memory_from_the_other_files(
+    machine: LayoutMachine, tmp_path: Path, image: Path
+) -> None:
+    """Lists take some twenty times the room of their text."""
+    other = machine.file([(0, 0, MIB)], "other")
+    beside(image, f"[{'[],' * (7 * MIB // 3)}0]")
+    code = (
+        "import os, resource, sys\n"
+        "from pathlib import Path\n"
+        "from ebbgate.errors import Unavailable\n"
+        "from ebbgate.layout import guest\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({128 * MIB}, {128 * MIB}))\n"
+        "try:\n    guest.read_beside(Path(sys.argv[1]))\n"
+        "except Unavailable as error:\n    print(error.message)\n"
+    )
+    command = [sys.executable, "-c", code, str(image)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "what the guest says takes too much memory\n"
+    assert read(machine, tmp_path, "*.img", "other").groups == (str(other),)
