@@ -14,8 +14,10 @@ from ebbgate.policy.strategies import disk_queue, gap_use, idle_destage, stream_
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.gap_use import Rest
 from ebbgate.policy.strategies.stream_bypass import StreamParams
-from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
+from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_rate, format_ratio
 
+_TOLD_NS_MIN: Final = 10 * NS_PER_MS
+"""A shorter part of a rest is not worth a word."""
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {">=": ge, "<": lt, "<=": le}
 
 
@@ -79,7 +81,11 @@ def _of_end(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
     rests = "rests now," if state.resting and gap.rest is Rest.END else "rests"
     found = _condition("likely return", frame.idle_ns, ">=", window.from_ns, format_ns)
     text = f"after {format_ns(window.from_ns + before_ns)} of idle time; the gate {rests}"
-    return (replace(found, threshold=f"{found.threshold} ({text} {format_ns(before_ns)} before)"),)
+    text += f" {format_ns(before_ns)} before"
+    hidden_ns = min(gap.hidden_ns, before_ns)
+    if hidden_ns >= _TOLD_NS_MIN:
+        text += f", {format_ns(hidden_ns)} of it for the disk's own write cache"
+    return (replace(found, threshold=f"{found.threshold} ({text})"),)
 
 
 def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:

@@ -13,11 +13,13 @@ much, and the first request waited longer.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from ebbgate.model.records import QueueSample
+from ebbgate.policy.strategies import disk_cache
+from ebbgate.policy.strategies.disk_cache import DiskCache
 from ebbgate.policy.strategies.drain_cap import FELT_MIN, MUCH, RECENT
 from ebbgate.signals.gap_ends import ENDS_MIN, EndWindow, end_window, remember
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
@@ -72,12 +74,13 @@ class GapUse:
 
     - `lengths_ns`: of recent gaps. `window`: when this one is likely to end, as idle times.
     - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
-    - `hidden_ns`: the part of it that no sample shows.
+    - `hidden_ns`: the part of it that no sample shows: the disk empties its own cache.
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
     - `foreseen`: the gate rested when the last gap ended.
     - `felt`: whether users felt the last gaps of this kind.
     - `last`: the last sample of the queue, of any gap.
     - `ahead_bytes`: how much more was written than the rate allows; negative: less.
+    - `cache`: what the begin of gaps shows of the disk's own cache.
     """
 
     lengths_ns: tuple[int, ...] = ()
@@ -90,6 +93,7 @@ class GapUse:
     felt: tuple[bool, ...] = ()
     last: QueueSample | None = None
     ahead_bytes: float = 0.0
+    cache: DiskCache = field(default_factory=DiskCache)
 
     @property
     def empty(self) -> bool:
@@ -105,9 +109,14 @@ class GapUse:
         return likely and self.run_off_ns < RUN_OFF_NS_MAX
 
 
-def begin(use: GapUse, idle_ns: int, cost_ns: int) -> GapUse:
-    """Return the state for a gate that opens in a gap that has lasted `idle_ns`."""
-    return replace(_without_rest(use), window=likely_end(use, idle_ns, cost_ns))
+def begin(use: GapUse, idle_ns: int, cost_ns: int, opens_wide: bool = True) -> GapUse:
+    """Return the state for a gate that opens in a gap that has lasted `idle_ns`.
+
+    Only where it `opens_wide` do completions show the disk's own cache, not the pace.
+    """
+    cache = disk_cache.begin(use.cache) if opens_wide else use.cache
+    use = replace(_without_rest(use), cache=cache)
+    return replace(use, window=likely_end(use, idle_ns, cost_ns))
 
 
 def end(use: GapUse, length_ns: int = 0) -> GapUse:
@@ -117,17 +126,25 @@ def end(use: GapUse, length_ns: int = 0) -> GapUse:
     if foreseen and use.run_off_began_ns:
         # Something was still under way.
         use = replace(use, run_off_ns=min(RUN_OFF_NS_MAX, round(_LONGER * use.run_off_ns)))
-    return replace(_without_rest(use), lengths_ns=lengths_ns, window=None, foreseen=foreseen)
+    use = _cache_measured(_without_rest(use))
+    return replace(use, lengths_ns=lengths_ns, window=None, foreseen=foreseen)
 
 
-def advance(use: GapUse, idle_ns: int, now_ns: int, cost_ns: int) -> GapUse:
-    """Begin the rest before the likely end of the gap, or end it if the gap has outlived that."""
+def advance(
+    use: GapUse, idle_ns: int, now_ns: int, cost_ns: int, done_ios_per_s: float = 0.0
+) -> GapUse:
+    """Begin the rest before the likely end of the gap, or end it if the gap has outlived that.
+
+    `done_ios_per_s`: how fast the disk does what is under way; 0: unknown.
+    """
     if use.window is not None and idle_ns >= use.window.until_ns:
         use = replace(use, window=likely_end(use, idle_ns, cost_ns))
         if use.rest is Rest.END:
             use = _without_rest(use)
-    if use.window is not None and idle_ns >= use.window.from_ns:
-        return _rest(use, Rest.END, now_ns)
+    if use.window is None:
+        return use
+    if use.rest is Rest.END or idle_ns >= use.window.from_ns - _longer_ns(use, done_ios_per_s):
+        return _rest(_cache_measured(use), Rest.END, now_ns)
     return use
 
 
@@ -139,6 +156,10 @@ def on_queue(
     `done_ios_per_s`: how fast the disk does what is under way; 0: that may be any number.
     """
     use = replace(use, last=sample, ahead_bytes=_ahead_bytes(use, sample, cap_bytes_per_s))
+    if cap_bytes_per_s is not None:
+        use = replace(use, cache=disk_cache.close(use.cache, usable=False))
+    elif use.rest is not Rest.END:
+        use = replace(use, cache=disk_cache.on_queue(use.cache, sample))
     if use.run_off_began_ns and sample.under_way_ios == 0:
         use = _measured(use, round(_MARGIN * (sample.at_ns - use.run_off_began_ns)))
     if use.rest is Rest.END:
@@ -182,6 +203,26 @@ def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:
     least the time that it takes.
     """
     return end_window(use.lengths_ns, idle_ns, use.run_off_ns, cost_ns + use.run_off_ns)
+
+
+def _longer_ns(use: GapUse, done_ios_per_s: float) -> int:
+    """Return how much longer than usual what is under way now will go on."""
+    if use.last is None or done_ios_per_s <= 0:
+        return 0
+    expected_ns = round(use.last.under_way_ios / done_ios_per_s * NS_PER_S) + use.hidden_ns
+    # The rate is one of a few pieces, so it may be low by chance.
+    most_ns = min(RUN_OFF_NS_MAX, round(_LONGER * use.run_off_ns))
+    return max(0, min(most_ns, expected_ns) - use.run_off_ns)
+
+
+def _cache_measured(use: GapUse) -> GapUse:
+    """Take in what the gap has shown of the disk's own cache, once."""
+    if use.cache.closed:
+        return use
+    cache = disk_cache.close(use.cache)
+    hidden_ns = max(use.hidden_ns, cache.empties_ns)
+    run_off_ns = min(RUN_OFF_NS_MAX, use.run_off_ns + hidden_ns - use.hidden_ns)
+    return replace(use, cache=cache, hidden_ns=hidden_ns, run_off_ns=run_off_ns)
 
 
 def _rest(use: GapUse, rest: Rest, now_ns: int) -> GapUse:

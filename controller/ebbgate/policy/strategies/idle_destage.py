@@ -173,7 +173,8 @@ def _cap(state: DestageState, now_ns: int, params: DestageParams) -> float | Non
 
 def _use_gap(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
     idle_ns, cost_ns = now_ns - state.idle_since_ns, params.wait.disturbance_cost_ns
-    return replace(state, gap=gap_use.advance(state.gap, idle_ns, now_ns, cost_ns))
+    speed = state.pace.completions_per_s
+    return replace(state, gap=gap_use.advance(state.gap, idle_ns, now_ns, cost_ns, speed))
 
 
 def _watch_residue(state: DestageState, now_ns: int, under_way_ios: int | None) -> DestageState:
@@ -294,7 +295,7 @@ def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) ->
     """Open the gate in a gap."""
     state = _enter(state, Phase.DESTAGE, now_ns, why)
     idle_ns, cost_ns = now_ns - state.idle_since_ns, params.wait.disturbance_cost_ns
-    state = replace(state, gap=gap_use.begin(state.gap, idle_ns, cost_ns))
+    state = replace(state, gap=gap_use.begin(state.gap, idle_ns, cost_ns, _opens_wide(params)))
     likely = _likely_until_ns(state, now_ns, params)
     return replace(
         state, pace=pace.begin(state.pace, now_ns, _pace_params(state, now_ns, params), likely)
