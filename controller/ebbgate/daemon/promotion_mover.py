@@ -89,13 +89,13 @@ class PromotionMover:
             self.end()
             return
         if promotion is None or not promotion.chunks:
-            self._stand_back(MoverState.IDLE, "")
+            self._rest()
             if now_ns - self.needed_ns > _LINGER_NS:
                 self.end()
             return
         self.needed_ns = now_ns
         if why := self._obstacle():
-            self._stand_back(MoverState.WAITING, why)
+            self._stand_back(why)
         elif self._process is not None:
             self._go_on(self._process, promotion)
         elif self._task is None and now_ns >= self.retry_ns:
@@ -134,17 +134,29 @@ class PromotionMover:
         destages = loop.urgent or loop.state.destage.phase is Phase.PRESSURE
         return stands_back(loop.volume.kind, frame, destages=destages)
 
-    def _stand_back(self, state: MoverState, why: str) -> None:
+    def _stand_back(self, why: str) -> None:
+        """Have nothing read until the reason is gone."""
         if self._process is not None and self.sent is not None:
             self._process.send({"command": "hold"})
             self.sent = None
         now_ns = self.loop.now_ns()
         if self.loop.mover.state is not MoverState.WAITING:
             self.waits_since_ns = now_ns
-        if why and why != self._logged and now_ns - self.waits_since_ns > _LONG_WAIT_NS:
+        if why != self._logged and now_ns - self.waits_since_ns > _LONG_WAIT_NS:
             self._logged = why
             _LOG.info(PROMOTION_WAITS, self.loop.volume.title, why)
-        self._show(state, why)
+        self._show(MoverState.WAITING, why)
+
+    def _rest(self) -> None:
+        """Have no other chunk read. What was read is still looked for, and reported."""
+        if self._process is not None and self.sent is not None and self.sent_chunks:
+            self._send(self._process, (), *self.sent)
+        self._show(MoverState.IDLE, "")
+
+    def _send(self, process: WarmProcess, chunks: tuple[int, ...], share: float, run: int) -> None:
+        process.send({"command": "move", "chunks": chunks, "share": share, "run": run})
+        self.sent, self.sent_chunks = (share, run), chunks
+        self.asked.update(chunks)
 
     def _go_on(self, process: WarmProcess, promotion: Promotion) -> None:
         """Send the worker what it does not have yet."""
@@ -156,10 +168,7 @@ class PromotionMover:
         enough = len(left) >= min(len(wanted), _LIST_MIN)
         settings = (promotion.time_share, run_bytes(frame))
         if settings != self.sent or not enough or wanted[: len(left)] != left:
-            share, run = self.sent = settings
-            process.send({"command": "move", "chunks": wanted, "share": share, "run": run})
-            self.sent_chunks = wanted
-            self.asked.update(wanted)
+            self._send(process, wanted, *settings)
         if self._logged != _MOVES:
             self._logged = _MOVES
             percent = round(100 * promotion.time_share)

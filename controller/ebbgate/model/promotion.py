@@ -24,8 +24,9 @@ class Promotion:
 class ChunksMoved:
     """A report of the mover, at least once a second while it reads; an event of the engine.
 
-    - `moved`: chunks that were read so that the kernel caches them.
-    - `failed`: chunks that could not be read, or that a sample did not find in the cache.
+    - `moved`: chunks that were read and are in the cache.
+    - `failed`: chunks that could not be read, or are not in the cache.
+      For bcache a sample tells which of the two: one chunk stands for all that were read with it.
     - `busy_ns`: how long the mover's reads took in all since the last report.
     """
 
@@ -88,7 +89,8 @@ class PromotionStatus:
     """What promote_hot does.
 
     - `phase`, `reason`: of the strategy. `mover`, `mover_why`: see `MoverStatus`.
-    - `moved_bytes`, `failed_bytes`, `busy_ns`: since the daemon follows the volume.
+    - `moved_bytes`, `failed_bytes`, `busy_ns`: since the daemon follows the volume. For bcache the
+      first two are an estimate from a sample (`ChunksMoved`).
     - `pending_bytes`: chosen and still to be moved; `held_out_bytes`: left out to compare.
     - `saved_ns`, `saved_error_ns`: disk time that moves have saved so far, as measured, with its
       error; `cost_ns`: what they have cost. None before anything was measured.

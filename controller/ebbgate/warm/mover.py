@@ -29,7 +29,7 @@ PIECE_BYTES: Final = 16 * KIB
 what lies before or after the first of them in a request. Two pages of a database fit.
 """
 SAMPLE: Final = 16
-"""One of so many chunks is looked for in the cache after it was read (bcache)."""
+"""The first of at most so many chunks is looked for in the cache after they were read (bcache)."""
 _PLACES: Final = 4
 _FOUND_MIN: Final = 0.75
 """A chunk with this share of its sampled places or blocks in the cache counts as moved."""
@@ -42,8 +42,19 @@ _ALIVE_NS: Final = 5 * NS_PER_S
 
 
 @dataclass(slots=True)
+class Sample:
+    """Chunks that were read; at `due_ns` the first one is looked for, which tells of all of them.
+
+    What keeps the kernel from caching reads lasts for longer than it takes to read a few chunks.
+    """
+
+    due_ns: int
+    chunks: list[int]
+
+
+@dataclass(slots=True)
 class Mover(Reader):
-    """`queue`: chunks to read. `under_way`: being read. `checks`: chunks to look for, and when.
+    """`queue`: chunks to read. `under_way`: being read. `checks`: chunks to look for, in order.
 
     `rests_until_ns`: no read before that. `ended`: see `BcachePlan`.
     """
@@ -53,13 +64,12 @@ class Mover(Reader):
     duty: DutyCycle = field(default_factory=DutyCycle)
     queue: deque[int] = field(default_factory=deque)
     under_way: tuple[int, ...] = ()
-    checks: deque[tuple[int, int]] = field(default_factory=deque)
+    checks: deque[Sample] = field(default_factory=deque)
     rests_until_ns: int = 0
     ended: dict[int, int] = field(default_factory=dict)
     _moved: list[int] = field(default_factory=list)
     _failed: list[int] = field(default_factory=list)
     _busy_ns: int = 0
-    _count: int = 0
     _since_burst: int = 0
     _reported_ns: int = 0
     _reads: ParallelReads | None = None
@@ -70,7 +80,7 @@ class Mover(Reader):
         while True:
             self.wait()
             if self._check_due(time.monotonic_ns()):
-                self._check(self.checks.popleft()[1])
+                self._check(self.checks.popleft())
             elif self.kind == "dm-cache":
                 self._move_window()
             elif self.queue:
@@ -87,17 +97,19 @@ class Mover(Reader):
         begin_ns = time.monotonic_ns()
         done = self._read_all(reads)
         self._spend(begin_ns)
-        self._count += 1
-        if not done:
-            self._failed.append(chunk)
-        elif self._count % SAMPLE == 1:
-            self.checks.append((time.monotonic_ns() + _SETTLED_NS, chunk))
+        if done:
+            self._add_to_sample(chunk)
         else:
-            self._moved.append(chunk)
+            self._failed.append(chunk)
         self._since_burst += piece.length_bytes
         if self.burst and self._since_burst >= self.burst:
             self._since_burst = 0
             self.rests_until_ns = time.monotonic_ns() + _BURST_REST_NS
+
+    def _add_to_sample(self, chunk: int) -> None:
+        if not self.checks or len(self.checks[-1].chunks) == SAMPLE:
+            self.checks.append(Sample(time.monotonic_ns() + _SETTLED_NS, []))
+        self.checks[-1].chunks.append(chunk)
 
     def _read_all(self, reads: Sequence[Read]) -> bool:
         assert self._reads is not None
@@ -116,7 +128,7 @@ class Mover(Reader):
         missed = {each.offset_bytes // self.block for each in missing}
         for chunk, piece in pieces.items():
             own = {each.offset_bytes // self.block for each in blocks((piece,), self.block)}
-            self._add(chunk, len(own - missed), len(own))
+            self._add([chunk], len(own - missed), len(own))
         self.under_way = ()
 
     def _touch(self, read: Read, cost_bytes: int) -> bool:
@@ -134,9 +146,9 @@ class Mover(Reader):
         finally:
             self._spend(begin_ns)
 
-    def _check(self, chunk: int) -> None:
-        """Look for a chunk in the cache."""
-        piece = self._piece(chunk)
+    def _check(self, sample: Sample) -> None:
+        """Look for the first chunk of a sample in the cache."""
+        piece = self._piece(sample.chunks[0])
         step = piece.length_bytes // _PLACES // self.unit * self.unit
         first = piece.offset_bytes + step // 2 // self.unit * self.unit
         begin_ns = time.monotonic_ns()
@@ -145,11 +157,11 @@ class Mover(Reader):
             for number in range(_PLACES)
         )
         self._spend(begin_ns)
-        self._add(chunk, found, _PLACES)
+        self._add(sample.chunks, found, _PLACES)
 
-    def _add(self, chunk: int, found: int, places: int) -> None:
+    def _add(self, chunks: list[int], found: int, places: int) -> None:
         taken = found >= max(1, _FOUND_MIN * places)
-        (self._moved if taken else self._failed).append(chunk)
+        (self._moved if taken else self._failed).extend(chunks)
 
     def _spend(self, begin_ns: int) -> None:
         busy_ns = time.monotonic_ns() - begin_ns
@@ -178,11 +190,11 @@ class Mover(Reader):
             return longest
         due_ns = self.rests_until_ns - now_ns
         if not (self.queue or self.under_way):
-            due_ns = max(due_ns, self.checks[0][0] - now_ns)
+            due_ns = max(due_ns, self.checks[0].due_ns - now_ns)
         return max(0, min(longest, max(due_ns, self.duty.wait_ns(now_ns))))
 
     def _check_due(self, now_ns: int) -> bool:
-        return bool(self.checks) and self.checks[0][0] <= now_ns
+        return bool(self.checks) and self.checks[0].due_ns <= now_ns
 
     def on_command(self, command: dict[str, Any]) -> None:
         """Take other chunks, stop, or pause."""
@@ -195,7 +207,7 @@ class Mover(Reader):
         if not self.held:
             self.run = command["run"]
             self.duty.set_share(command["share"])
-            checked = (chunk for _, chunk in self.checks)
+            checked = (chunk for sample in self.checks for chunk in sample.chunks)
             known = {*self.under_way, *checked, *self._moved, *self._failed}
             chunks = [each for each in command["chunks"] if each not in known]
             self.queue = deque(chunks)

@@ -66,14 +66,18 @@ class Machine:
         until(reads, "the mover to begin")
         return self.worker
 
+    def waits_for(self, holds: Callable[[], bool], what: str) -> None:
+        """Let the daemon work until it holds."""
+
+        def holds_now() -> bool:
+            self.now(lambda: None)
+            return holds()
+
+        until(holds_now, what)
+
     def ended(self, worker: FakeProcess) -> bool:
         """Wait until a worker is ended."""
-
-        def over() -> bool:
-            self.now(lambda: None)
-            return worker.ended
-
-        until(over, "the worker to end")
+        self.waits_for(lambda: worker.ended, "the worker to end")
         return True
 
     def hears(self, moved: object = (), failed: object = (), **fields: Any) -> None:
@@ -209,11 +213,20 @@ def test_the_worker_ends_with_its_reason(machine: Machine, change: str) -> None:
     assert machine.ended(worker)
 
 
-def test_a_worker_without_work_is_held_and_ended_later(machine: Machine) -> None:
+def test_a_worker_without_work_reports_what_it_has_read_and_is_ended_later(
+    machine: Machine,
+) -> None:
     worker = machine.begins()
     machine.promotion = None
     machine.tick()
-    assert (worker.commands[-1], worker.ended) == ("hold", False)
+    machine.tick()
+    assert (lists(worker), worker.commands[-1], worker.ended) == ([CHUNKS, ()], "move", False)
+    machine.hears([40], [7])
+    assert (machine.reports[-1].moved, machine.reports[-1].failed) == ((40,), (7,))
+    machine.promotion = Promotion((9, 50), 0.35)
+    machine.tick()
+    assert lists(worker)[-1] == (9, 50)
+    machine.promotion = None
     machine.tick(61)
     assert machine.ended(worker)
 
@@ -244,7 +257,7 @@ def test_a_worker_that_dies_or_lies_is_replaced_later_and_logged_once(
     assert len(FakeProcess.made) == 1, "not at once"
     FakeProcess.first = {"event": "failed", "text": "still not there"}
     machine.tick(11)
-    until(lambda: len(FakeProcess.made) == 2, "a second worker")
+    machine.waits_for(lambda: len(FakeProcess.made) == 2, "a second worker")
     machine.tick(11)
     assert len(FakeProcess.made) == 2, "the second wait is longer"
     FakeProcess.first = OPENED

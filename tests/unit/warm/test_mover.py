@@ -36,11 +36,12 @@ class Over(Exception):
 class Machine:
     """A volume, a backing device that counts reads, and a daemon that sends commands by the clock.
 
-    `commands`: when each is sent, in ns. `cached`: all of the volume is in the cache. `broken`:
-    these chunks cannot be read.
+    `commands`: when each is sent, in ns. `cached`: all of the volume is in the cache, at once or
+    after `uncached_until_ns`. `broken`: these chunks cannot be read.
     """
 
     cached: bool = False
+    uncached_until_ns: int = 0
     broken: set[int] = field(default_factory=set)
     commands: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     until_ns: int = BEGIN_NS + 60 * NS_PER_S
@@ -50,7 +51,8 @@ class Machine:
     mover: Mover | None = None
 
     def count(self) -> int:
-        return 0 if self.cached else next(self.backing)
+        cached = self.cached or 0 < self.uncached_until_ns <= self.now_ns
+        return 0 if cached else next(self.backing)
 
     def listen(self, seconds: float) -> bool:
         if self.now_ns >= self.until_ns:
@@ -145,13 +147,32 @@ def test_adjacent_chunks_are_never_a_sequence_that_the_kernel_bypasses(machine: 
             assert ends[end] <= RUN_BYTES_MAX + 4 * KIB
 
 
-def test_a_chunk_that_a_sample_does_not_find_has_failed(
+def test_chunks_of_which_a_sample_is_not_found_have_failed(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machine.runs("bcache", (0, move(*range(32))))
-    moved, failed, _ = reported(capsys)
-    assert failed == {0, 16}
-    assert moved | failed == set(range(32))
+    machine.uncached_until_ns = BEGIN_NS + 8 * NS_PER_S
+    machine.runs("bcache", (0, move(*range(20))), (8, move(*range(30, 60))))
+    looked_for = {each.offset_bytes // MIB for _, each in machine.sent if each.length_bytes == 512}
+    assert looked_for == {0, 16, 30, 46}
+    assert reported(capsys)[:2] == (set(range(30, 60)), set(range(20)))
+
+
+def test_chunks_that_were_read_are_looked_for_when_nothing_else_is_to_be_moved(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.cached = True
+    machine.runs("bcache", (0, move(*range(16))), (0.045, move()))
+    assert machine.read_chunks() == [0, 1, 2, 3, 4]
+    assert reported(capsys)[0] == {0, 1, 2, 3, 4}
+
+
+def test_chunks_that_were_read_before_a_hold_are_looked_for_after_it(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.cached = True
+    machine.runs("bcache", (0, move(*range(16))), (0.045, {"command": "hold"}), (20, move(0, 50)))
+    assert machine.read_chunks() == [0, 1, 2, 3, 4, 50]
+    assert reported(capsys)[0] == {0, 1, 2, 3, 4, 50}
 
 
 def test_chunks_of_dm_cache_are_moved_once_their_blocks_are_hits(

@@ -910,7 +910,7 @@ export interface components {
             group: string;
             /** @description Predicted misses of users. Unit: requests/s. */
             miss_iops: number;
-            /** @description pending, moved or held out. */
+            /** @description pending, moved, failed or held out. */
             state: string;
         };
         /** @description A file of which something is worth a move into the cache. */
@@ -1086,7 +1086,7 @@ export interface components {
             group: string;
             /** @description Requests that missed it; older ones count less. Unit: requests. */
             misses: number;
-            /** @description What `promote_hot` does with it: pending, moved or held out; null: nothing. */
+            /** @description What `promote_hot` does with it: pending, moved, failed or held out; null: nothing. */
             state: string | null;
         };
         /** @description A file or relation that users missed in the cache of late. */
@@ -1313,13 +1313,13 @@ export interface components {
             chunks: components["schemas"]["HotChunk"][];
             /** @description Disk time that moves have cost, with what they displaced. Unit: ns. */
             cost_ns: number | null;
-            /** @description Not read, or not taken by the cache. Unit: B. */
+            /** @description Not read, or, estimated likewise, not taken by the cache. Unit: B. */
             failed_bytes: number;
             /** @description Files with the most chunks that are worth a move. */
             groups: components["schemas"]["HotGroup"][];
             /** @description Worth a move, but left out to compare. Unit: B. */
             held_out_bytes: number;
-            /** @description Moved into the cache since the daemon follows the volume. Unit: B. */
+            /** @description Moved into the cache since the daemon follows the volume; for bcache estimated: one chunk of up to 16 is looked for in the cache. Unit: B. */
             moved_bytes: number;
             /** @description The process that reads: moving, waiting or idle. */
             mover: string;

@@ -15,7 +15,8 @@ const SAVED =
   "predicted; negative if moves have cost users time.";
 const COST = "Disk time that moves have taken, and misses of what had to leave the cache for them.";
 const RATIO = "Disk time saved for each second of cost. Below 1, moves do not pay.";
-const FAILED = "Not read, or not taken by the cache.";
+const FAILED =
+  "Not read, or not taken by the cache. In bcache one of up to 16 MiB is looked for, which tells of all of them.";
 const BUDGET =
   "What may still be written to the cache today before moves end: the policy's limit ssd_writes. Unknown without it.";
 const TIME_SHARE =

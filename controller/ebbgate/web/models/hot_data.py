@@ -13,7 +13,7 @@ class MissedChunk(Model):
     misses: int = doc("Requests that missed it; older ones count less.", "requests")
     group: str = doc("The file or relation that it belongs to, or empty.")
     state: str | None = doc(
-        "What `promote_hot` does with it: pending, moved or held out; null: nothing."
+        "What `promote_hot` does with it: pending, moved, failed or held out; null: nothing."
     )
 
 
@@ -63,7 +63,7 @@ class HotChunk(Model):
     """A part of the volume that is worth a move into the cache."""
 
     chunk: int = doc("Its number from the start of the volume, in chunks of 1 MiB.", "chunks")
-    state: str = doc("pending, moved or held out.")
+    state: str = doc("pending, moved, failed or held out.")
     miss_iops: float = doc("Predicted misses of users.", "requests/s")
     group: str = doc("The file or relation that it belongs to, or empty.")
 
@@ -75,8 +75,12 @@ class Promotion(Model):
     reason: str = doc("What it does now and why, in a sentence.")
     mover: str = doc("The process that reads: moving, waiting or idle.")
     mover_why: str = doc("Why that process waits, or empty.")
-    moved_bytes: int = doc("Moved into the cache since the daemon follows the volume.", "B")
-    failed_bytes: int = doc("Not read, or not taken by the cache.", "B")
+    moved_bytes: int = doc(
+        "Moved into the cache since the daemon follows the volume; for bcache estimated: one chunk"
+        " of up to 16 is looked for in the cache.",
+        "B",
+    )
+    failed_bytes: int = doc("Not read, or, estimated likewise, not taken by the cache.", "B")
     busy_ns: int = doc("How long the reads took.", "ns")
     time_share: float | None = doc("Share of time in which it may read; null if unknown.", "1")
     pending_bytes: int = doc("Still to be moved of what is chosen.", "B")
