@@ -75,7 +75,15 @@ def _state(recent: RecentMisses, mode: Mode) -> tuple[PromoteState, MoverStatus]
     moves = [chunk for chunk, each in listed.items() if not each.held_out]
     done = moves[2::3] if mode is Mode.ENFORCE else []
     left = tuple(chunk for chunk in moves if chunk not in done)
-    plan = Plan(1, listed, Promotion(left, 0.35), frozenset(done), len(hottest), 9e8, 3e8)
+    plan = Plan(
+        at_ns=1,
+        listed=listed,
+        promotion=Promotion(left, 0.35),
+        done=frozenset(done),
+        admitted=len(hottest),
+        best_ns=9e8,
+        least_ns=3e8,
+    )
     state = PromoteState(PromotePhase.MOVE, period=9, plan=plan, share=TimeShare(share=0.35))
     if mode is not Mode.ENFORCE:
         return state, MoverStatus()

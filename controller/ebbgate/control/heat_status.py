@@ -55,7 +55,8 @@ def heat_status(
     held_out = {chunk for chunk, each in promote.benefit.chunks.items() if each.held_out}
     held_out.update(chunk for chunk, each in listed.items() if each.held_out)
     states = dict.fromkeys(listed, ChunkState.PENDING)
-    states |= dict.fromkeys((*promote.in_cache, *promote.plan.done), ChunkState.MOVED)
+    states |= dict.fromkeys(promote.in_cache, ChunkState.MOVED)
+    states |= dict.fromkeys(promote.plan.failed, ChunkState.FAILED)
     states |= dict.fromkeys(held_out, ChunkState.HELD_OUT)
     by_state = {
         state: [chunk for chunk, each in states.items() if each is state] for state in ChunkState

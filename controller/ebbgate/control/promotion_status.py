@@ -8,7 +8,6 @@ from typing import Final
 
 from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.model.promotion import (
-    ChunkState,
     HotChunk,
     HotGroup,
     MoverStatus,
@@ -49,9 +48,6 @@ def _hottest(state: PromoteState) -> tuple[HotChunk, ...]:
     chunks = nlargest(_CHUNKS_MAX, plan.listed, key=lambda chunk: plan.listed[chunk].rate)
     found = []
     for chunk in chunks:
-        each = plan.listed[chunk]
-        done = ChunkState.MOVED if chunk in plan.done else ChunkState.PENDING
-        what = ChunkState.HELD_OUT if each.held_out else done
-        group = state.owners.group_of(chunk)
-        found.append(HotChunk(chunk, what, each.rate, state.owners.name_of(group)))
+        name = state.owners.name_of(state.owners.group_of(chunk))
+        found.append(HotChunk(chunk, plan.state_of(chunk), plan.listed[chunk].rate, name))
     return tuple(found)

@@ -64,6 +64,7 @@ class ChunkState(StrEnum):
     PENDING = "pending"
     MOVED = "moved"
     HELD_OUT = "held out"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)

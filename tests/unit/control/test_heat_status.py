@@ -26,11 +26,17 @@ LAYOUT = VolumeLayout(0, ("/srv/a", "/srv/b"), (ChunkRun(0, 10, 1), ChunkRun(20,
 RECENT = RecentMisses({3: 4.4, 15: 1.0, 25: 9.0, 26: 2.0}, 3.0, 60.0 * NS_PER_S, 7)
 PROMOTE = PromoteState(
     plan=Plan(
-        listed={3: Watched(3, 1.0, False), 25: Watched(3, 4.0, True), 5: Watched(3, 2.0, False)},
-        done=frozenset({5}),
+        listed={
+            3: Watched(3, 1.0, False),
+            25: Watched(3, 4.0, True),
+            5: Watched(3, 2.0, False),
+            6: Watched(3, 2.0, False),
+        },
+        done=frozenset({5, 6}),
+        failed=frozenset({6}),
     ),
     benefit=Benefit({1: Watched(1, 1.0, True), 2: Watched(1, 1.0, False)}),
-    in_cache={2: None, 511: None},
+    in_cache={2: None, 511: None, 5: None},
 )
 
 

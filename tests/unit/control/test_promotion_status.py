@@ -15,9 +15,15 @@ from ebbgate.units import MIB
 LAYOUT = VolumeLayout(0, ("/srv/a", "/srv/b"), (ChunkRun(0, 10, 1), ChunkRun(20, 30, 0)))
 PLAN = Plan(
     at_ns=3,
-    listed={5: Watched(3, 1.0, False), 25: Watched(3, 4.0, True), 15: Watched(3, 2.0, False)},
+    listed={
+        5: Watched(3, 1.0, False),
+        25: Watched(3, 4.0, True),
+        15: Watched(3, 2.0, False),
+        6: Watched(3, 0.5, False),
+    },
     promotion=Promotion((15,), 0.3),
-    done=frozenset({5}),
+    done=frozenset({5, 6}),
+    failed=frozenset({6}),
     groups=(("/srv/b", 1),),
 )
 
@@ -30,6 +36,7 @@ def test_chunks_have_their_file_and_what_became_of_them() -> None:
         HotChunk(25, ChunkState.HELD_OUT, 4.0, "/srv/a"),
         HotChunk(15, ChunkState.PENDING, 2.0, ""),
         HotChunk(5, ChunkState.MOVED, 1.0, "/srv/b"),
+        HotChunk(6, ChunkState.FAILED, 0.5, "/srv/b"),
     )
     assert found.groups == (HotGroup("/srv/b", 1),)
     assert (found.pending_bytes, found.held_out_bytes) == (MIB, MIB)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
 from ebbgate.model.owners import NO_OWNERS, owners_of
-from ebbgate.model.promotion import Promotion
+from ebbgate.model.promotion import ChunksMoved, Promotion
 from ebbgate.model.records import Direction
 from ebbgate.policy.strategies import promote_benefit, promote_share
 from ebbgate.policy.strategies.promote_benefit import Benefit, Costs, Watched
-from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
+from ebbgate.policy.strategies.promote_choice import Earlier, Plan, Room, Worth, choose
 from ebbgate.policy.strategies.promote_score import (
     ChunkScore,
     Groups,
@@ -109,28 +109,57 @@ def test_a_chunk_belongs_to_the_file_that_owns_it(chunk: int, group: int) -> Non
 def test_the_list_ends_where_a_move_no_longer_pays() -> None:
     misses = {chunk: 2 ** (chunk // 10) for chunk in range(60)}
     groups = Groups(scored(misses, misses))
-    plan = choose(1, groups, Worth(COSTS, ratio=1.0), Room(100, 0.4), (), ())
-    few = choose(1, groups, Worth(COSTS, ratio=0.1), Room(100, 0.4), (), ())
+    plan = choose(1, groups, Worth(COSTS, ratio=1.0), Room(100, 0.4), Earlier())
+    few = choose(1, groups, Worth(COSTS, ratio=0.1), Room(100, 0.4), Earlier())
     assert 0 < len(few.listed) < len(plan.listed) == plan.admitted
     assert set(few.listed) == set(range(60 - len(few.listed), 60))
-    assert len(choose(1, groups, Worth(COSTS, 1.0), Room(7, 0.4), (), ()).listed) == 7
-    assert choose(1, groups, Worth(COSTS, 1.0), Room(9, 0.4), range(60), ()).listed == {}
+    assert len(choose(1, groups, Worth(COSTS, 1.0), Room(7, 0.4), Earlier()).listed) == 7
+    assert choose(1, groups, Worth(COSTS, 1.0), Room(9, 0.4), Earlier(range(60))).listed == {}
 
 
 def test_parts_of_a_hot_file_that_were_missed_once_or_never_are_listed() -> None:
     early, late = dict.fromkeys(range(0, 60), 4), dict.fromkeys(range(0, 90), 4)
     groups = Groups(scored(early, late), owners_of(NO_OWNERS, FILES))
-    plan = choose(1, groups, Worth(COSTS, 1.0), Room(1000, 0.4), (), {95})
+    plan = choose(1, groups, Worth(COSTS, 1.0), Room(1000, 0.4), Earlier((), {95}))
     assert set(range(90)) <= set(plan.listed) <= set(range(100)) - {95}
-    alone = choose(1, Groups(scored(early, late)), Worth(COSTS, 1.0), Room(1000, 0.4), (), ())
+    alone = choose(1, Groups(scored(early, late)), Worth(COSTS, 1.0), Room(1000, 0.4), Earlier())
     assert set(alone.listed) == set(range(60))
 
 
 def test_held_out_chunks_are_compared_only_as_far_as_the_list_was_moved() -> None:
     listed = {chunk: Watched(1, 1.0, chunk in (2, 5, 8)) for chunk in range(10)}
     plan = Plan(1, listed, Promotion((7, 9), 0.4), frozenset({0, 1, 3, 4, 6}))
-    assert set(plan.to_watch(5)) == {0, 1, 2, 3, 4, 5, 6}
-    assert all(each.at_ns == 5 for each in plan.to_watch(5).values())
+    assert set(plan.to_watch(5, ended=True)) == {0, 1, 2, 3, 4, 5, 6}
+    assert all(each.at_ns == 5 for each in plan.to_watch(5, ended=True).values())
+
+
+@pytest.mark.parametrize(("ended", "watched"), [(True, {0, 1, 2, 3}), (False, {0, 1, 2})])
+def test_held_out_chunks_at_the_end_of_a_list_are_compared_once_it_is_moved(
+    *, ended: bool, watched: set[int]
+) -> None:
+    listed = {chunk: Watched(1, 1.0, chunk in (0, 3)) for chunk in range(4)}
+    plan = Plan(1, listed, Promotion((1, 2), 0.4)).with_report(ChunksMoved(2, (1,), (2,)))
+    assert set(plan.to_watch(5, ended=ended)) == watched
+
+
+def test_what_is_held_out_stays_so_on_the_next_lists() -> None:
+    misses = dict.fromkeys(range(64), 64)
+    groups, worth, room = Groups(scored(misses, misses)), Worth(COSTS, 1.0), Room(64, 0.4)
+    first = choose(1, groups, worth, room, Earlier())
+    held = {chunk for chunk, each in first.listed.items() if each.held_out}
+    assert 0 < len(held) < 64
+    for at_ns in range(2, 50):
+        plan = choose(at_ns, groups, worth, room, Earlier(listed=first.listed))
+        assert {chunk for chunk, each in plan.listed.items() if each.held_out} == held
+    anew = [choose(at_ns, groups, worth, room, Earlier()).listed for at_ns in range(2, 50)]
+    assert any(each.keys() == first.listed.keys() and each != first.listed for each in anew)
+
+
+def test_a_chunk_that_was_moved_all_the_same_is_not_compared_as_held_out() -> None:
+    listed = {1: Watched(1, 1.0, held_out=True), 2: Watched(1, 1.0, held_out=False)}
+    plan = Plan(1, listed, Promotion((2,), 0.4)).with_report(ChunksMoved(2, moved=(1,)))
+    assert [each.held_out for each in plan.to_watch(5, ended=False).values()] == [False]
+    assert plan.promotion == Promotion((2,), 0.4)
 
 
 def sample(seed: int, effect: float) -> tuple[Benefit, float]:

@@ -134,6 +134,22 @@ def test_one_of_sixteen_chunks_is_held_out() -> None:
     assert len(set(counts)) > 1
 
 
+def test_a_list_of_one_chunk_is_held_out_as_often_as_any_other() -> None:
+    load = shifting(CHUNKS, hot=1, phase_s=60, reads_per_s=20)
+    watched: set[tuple[int, int, bool]] = set()
+    for seed in range(4):
+        ours = HotSet(load, CACHE, seed=seed)
+
+        def note(_: Decision, ours: HotSet = ours) -> None:
+            chunks = ours.promotion.benefit.chunks
+            watched.update((chunk, each.at_ns, each.held_out) for chunk, each in chunks.items())
+
+        ours.on_decision = note
+        ours.run(1800)
+    share = sum(held for _, _, held in watched) / len(watched)
+    assert 0.5 / HELD_OUT < share < 2 / HELD_OUT
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

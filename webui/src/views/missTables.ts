@@ -68,6 +68,7 @@ function chunkTable(heat: Heat, enforced: boolean): HTMLElement {
   const states: Readonly<Record<string, string>> = {
     moved: "moved into the cache",
     pending: enforced ? "to be moved" : "would be moved in enforce",
+    failed: "not taken by the cache",
     "held out": "held out to compare",
   };
   const named = heat.groups.length > 0;

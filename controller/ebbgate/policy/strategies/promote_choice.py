@@ -2,7 +2,7 @@
 """Which chunks are worth a move. Pure.
 
 The list goes down as long as the predicted gain exceeds the cost with a margin. One of 16 chunks of
-the list is held out, to measure the gain (promote_benefit).
+the list is held out, to measure the gain (promote_benefit), and stays so until it was compared.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from ebbgate.model.promotion import Promotion
+from ebbgate.model.promotion import ChunksMoved, ChunkState, Promotion
 from ebbgate.policy.strategies.promote_benefit import Costs, Watched, held_out
 from ebbgate.policy.strategies.promote_score import UNSEEN, WINDOWS_MIN, Groups
 
@@ -50,7 +51,7 @@ class Plan:
     - `listed`: the chunks worth a move, in the order in which they are moved, and what is predicted
       of each; held-out ones among them.
     - `promotion`: what is still to be moved; None: nothing.
-    - `done`: chunks that were moved, or could not be.
+    - `done`: chunks that were moved, or could not be; `failed`: the latter.
     - `admitted`: chunks of which enough is known; `best_ns`, `least_ns`: the gain of the best of
       them, and the gain from which a move is worth it. `groups`: names with counts.
     """
@@ -59,15 +60,42 @@ class Plan:
     listed: Mapping[int, Watched] = field(default_factory=dict)
     promotion: Promotion | None = None
     done: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
     admitted: int = 0
     best_ns: float = 0.0
     least_ns: float = 0.0
     groups: tuple[tuple[str, int], ...] = ()
 
-    def to_watch(self, now_ns: int) -> Mapping[int, Watched]:
-        """Return moved chunks, and the held-out ones that the list has before the last of them.
+    def with_report(self, report: ChunksMoved) -> Plan:
+        """Return the plan after a report of the mover."""
+        tried = self.listed.keys() & {*report.moved, *report.failed}
+        if tried <= self.done:
+            return self
+        done, promotion = self.done | tried, self.promotion
+        # The mover had begun with it before it was chosen as one to hold out.
+        listed = dict(self.listed)
+        for chunk in tried:
+            listed[chunk] = replace(listed[chunk], held_out=False)
+        if promotion is not None:
+            left = tuple(chunk for chunk in promotion.chunks if chunk not in done)
+            promotion = replace(promotion, chunks=left) if left else None
+        failed = self.failed | tried.intersection(report.failed)
+        return replace(self, listed=listed, promotion=promotion, done=done, failed=failed)
 
-        All of them are watched from now on.
+    def state_of(self, chunk: int) -> ChunkState:
+        """Return what became of a listed chunk."""
+        if self.listed[chunk].held_out:
+            return ChunkState.HELD_OUT
+        if chunk in self.failed:
+            return ChunkState.FAILED
+        return ChunkState.MOVED if chunk in self.done else ChunkState.PENDING
+
+    def to_watch(self, now_ns: int, *, ended: bool) -> Mapping[int, Watched]:
+        """Return chunks to watch from now on: moved ones, and held-out ones whose turn has come.
+
+        That is, those that the list has before the last moved one. `ended`: nothing has stopped the
+        moves, so that behind the last one all others had their turn, too. Else held-out chunks of
+        short lists would be moved in the end, and only moved ones of such lists would be compared.
         """
         found: dict[int, Watched] = {}
         held_out: dict[int, Watched] = {}
@@ -77,6 +105,8 @@ class Plan:
             elif chunk in self.done:
                 found |= {**held_out, chunk: each}
                 held_out = {}
+        if ended and self.promotion is None:
+            found |= held_out
         return {chunk: replace(each, at_ns=now_ns) for chunk, each in found.items()}
 
 
@@ -87,25 +117,35 @@ class Room(NamedTuple):
     time_share: float
 
 
-def choose(
-    at_ns: int,
-    groups: Groups,
-    worth: Worth,
-    room: Room,
-    watched: Collection[int],
-    in_cache: Collection[int],
-) -> Plan:
-    """Return the plan of this time.
+class Earlier(NamedTuple):
+    """What was done with chunks before.
 
-    `watched`: chunks that are left as they are; `in_cache`: those that were moved of late.
+    - `watched`: these are left as they are. `in_cache`: moved of late.
+    - `listed`: by the plan before; what was held out stays so.
     """
+
+    watched: Collection[int] = ()
+    in_cache: Collection[int] = ()
+    listed: Mapping[int, Watched] = MappingProxyType({})
+
+    def held_out(self, chunk: int, at_ns: int) -> bool:
+        """Return whether a chunk on the list of this time is not moved."""
+        before = self.listed.get(chunk)
+        return held_out(chunk, at_ns) if before is None else before.held_out
+
+
+def choose(at_ns: int, groups: Groups, worth: Worth, room: Room, earlier: Earlier) -> Plan:
+    """Return the plan of this time."""
     rates = {
-        chunk: rate for chunk, rate in _candidates(groups, worth, in_cache) if chunk not in watched
+        chunk: rate
+        for chunk, rate in _candidates(groups, worth, earlier.in_cache)
+        if chunk not in earlier.watched
     }
     chosen = [chunk for chunk, rate in rates.items() if worth.gain_ns(rate) > worth.least_ns]
     chosen = nlargest(min(room.chunks, LIST_MAX), chosen, key=rates.__getitem__)
     listed = {
-        chunk: Watched(at_ns, rates[chunk], held_out(chunk, at_ns)) for chunk in _tiers(chosen)
+        chunk: Watched(at_ns, rates[chunk], earlier.held_out(chunk, at_ns))
+        for chunk in _tiers(chosen)
     }
     moves = tuple(chunk for chunk, each in listed.items() if not each.held_out)
     names = Counter(groups.heats[groups.owners.group_of(chunk)].name for chunk in listed)

@@ -31,7 +31,7 @@ from ebbgate.policy.strategies.promote_benefit import (
     Benefit,
     Costs,
 )
-from ebbgate.policy.strategies.promote_choice import Plan, Room, Worth, choose
+from ebbgate.policy.strategies.promote_choice import Earlier, Plan, Room, Worth, choose
 from ebbgate.policy.strategies.promote_score import ASYNC_WEIGHT, Groups, Scores
 from ebbgate.policy.strategies.promote_share import TimeShare
 from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget
@@ -82,7 +82,7 @@ class PromoteState:
 
     - `why`: of `unknown` and `stopped`. `stopped_ns`: when there was last a reason to stop.
     - `period`: the number of the present one; 0: the first, in which nothing is moved. `moved`:
-      chunks in it.
+      chunks that were read in it.
     - `in_cache`: moved of late, the oldest first.
     - `service`, `move`: disk time of users' requests there, and of moves.
     - `until_ns`: stands down until then, for the time `stand_downs` in a row.
@@ -140,22 +140,18 @@ def on_frame(
 
 def on_moved(state: PromoteState, report: ChunksMoved) -> PromoteState:
     """Handle a report of the mover."""
-    plan, tried = state.plan, (*report.moved, *report.failed)
-    done = plan.done.union(tried).intersection(plan.listed)
-    state = replace(
+    plan, tried = state.plan.with_report(report), len(report.moved) + len(report.failed)
+    ended = state.phase is PromotePhase.MOVE and plan.promotion is None
+    return replace(
         state,
+        phase=PromotePhase.REST if ended else state.phase,
         scores=promote_score.without(state.scores, report.moved),
         share=replace(state.share, busy_ns=state.share.busy_ns + report.busy_ns),
-        move=MeanTime(state.move.ns + report.busy_ns, state.move.count + len(tried)),
+        move=MeanTime(state.move.ns + report.busy_ns, state.move.count + tried),
+        plan=plan,
+        moved=state.moved + tried,
+        in_cache=_newest({**state.in_cache, **dict.fromkeys(report.moved)}, _IN_CACHE_MAX),
     )
-    if len(done) == len(plan.done) or plan.promotion is None:
-        return state
-    left = tuple(chunk for chunk in plan.promotion.chunks if chunk not in done)
-    promotion = replace(plan.promotion, chunks=left) if left else None
-    state = replace(state, plan=replace(plan, promotion=promotion, done=done))
-    if promotion is None and state.phase is PromotePhase.MOVE:
-        return replace(state, phase=PromotePhase.REST)
-    return state
 
 
 def _sample(state: PromoteState, frame: Frame, params: PromoteParams) -> PromoteState:
@@ -178,13 +174,11 @@ def _add_window(
     # Other modes write to the backing device anyway.
     write_weight = ASYNC_WEIGHT if frame.cache_mode in (None, "writeback") else 0.0
     benefit = promote_benefit.observe(state.benefit, window, write_weight)
-    done = dict.fromkeys(state.plan.done)
+    ended = state.phase in (PromotePhase.MOVE, PromotePhase.REST)
     state = replace(
         state,
         scores=promote_score.add_window(state.scores, window, params.period_ns // 2, write_weight),
-        benefit=promote_benefit.watch(benefit, state.plan.to_watch(window.ended_ns)),
-        in_cache=_newest({**state.in_cache, **done}, _IN_CACHE_MAX),
-        moved=state.moved + len(done),
+        benefit=promote_benefit.watch(benefit, state.plan.to_watch(window.ended_ns, ended=ended)),
     )
     if window.ended_ns - benefit.began_ns >= params.period_ns - _WINDOW_SLACK_NS:
         state = _close_period(state, window.ended_ns, params)
@@ -241,8 +235,7 @@ def _plan(state: PromoteState, frame: Frame, now_ns: int, params: PromoteParams)
         Groups(scores, state.owners),
         Worth(state.costs(params), state.benefit.ratio),
         Room(chunks_max(state, frame, params), state.share.share),
-        state.benefit.chunks,
-        state.in_cache,
+        Earlier(state.benefit.chunks, state.in_cache, state.plan.listed),
     )
     return replace(state, plan=plan)
 
