@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Relations of a real PostgreSQL are in the files that are found. I/O: a server of its own."""
+"""Relations of a real PostgreSQL are in the files that are found.
+
+I/O: servers of its own, of this system and of Debian 13 (network, once).
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from getpass import getuser
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,8 +21,11 @@ from ebbgate.errors import NotFound, PermissionDenied, Unavailable
 from ebbgate.layout.postgres import relations
 from ebbgate.layout.postgres_names import RelationNames
 from ebbgate.layout.relation import Relation
+from tests.lab.conftest import without_lab
+from tests.lab.errors import NoLab
+from tests.package.chroot import base
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
 
 _PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 _SETUP = """
@@ -35,16 +43,27 @@ class Server:
     """A PostgreSQL of its own, run by the user postgres where this is root."""
 
     def __init__(self, folder: Path) -> None:
-        self._as_postgres = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         self._folder = folder
         self._data = folder / "data"
-        if self._as_postgres:
-            subprocess.run(["chown", "postgres", str(folder)], check=True)
+        self.own()
+
+    def own(self) -> None:
+        """Give its user the folder."""
+        if os.geteuid() == 0:
+            shutil.chown(self._folder, "postgres")
+
+    def command(self, program: str) -> list[str]:
+        as_postgres = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        return [*as_postgres, str(_PROGRAMS[-1].parent / program)]
 
     def run(self, program: str, *words: str) -> None:
-        command = [*self._as_postgres, str(_PROGRAMS[-1].parent / program), *words]
         done = subprocess.run(
-            command, cwd="/", capture_output=True, text=True, check=False, timeout=120
+            [*self.command(program), *words],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr
 
@@ -67,13 +86,47 @@ class Server:
         return relations(name, f"host={self._folder} user={user}")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+class Debian13Server(Server):
+    """PostgreSQL 17 in a Debian 13, which sees the folder by the same name. The client is this
+    system's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._system = base("trixie", "postgres", ("postgresql-17",))
+        except NoLab as reason:
+            without_lab(reason)
+        super().__init__(folder)
+
+    def own(self) -> None:
+        rows = map(str.split, (self._system / "etc/passwd").read_text().split("\n"), repeat(":"))
+        (uid,) = (int(row[2]) for row in rows if row[0] == "postgres")
+        os.chown(self._folder, uid, -1)
+
+    def command(self, program: str) -> list[str]:
+        inside = f"{self._system}{self._folder.parent}"
+        mounts = (
+            f"mount -t tmpfs tmpfs {inside}; mkdir {self._system}{self._folder};"
+            f" mount --bind {self._folder} {self._system}{self._folder}"
+        )
+        words = ["unshare", "--mount", "bash", "-c", f'set -e; {mounts}; exec chroot "$@"', "bash"]
+        as_postgres = ["runuser", "-u", "postgres", "--"]
+        return [*words, str(self._system), *as_postgres, f"/usr/lib/postgresql/17/bin/{program}"]
+
+    def start(self) -> None:
+        super().start()
+        assert (self._data / "PG_VERSION").read_text() == "17\n"
+
+
+@pytest.fixture(scope="module", params=["installed", "17"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     if not _PROGRAMS:
         pytest.skip("needs PostgreSQL")
     # Its path must be short enough for a socket.
-    with TemporaryDirectory(prefix="pg") as folder:
-        made = Server(Path(folder))
+    with TemporaryDirectory(prefix="pg", dir="/tmp") as folder:
+        made = (
+            Server(Path(folder)) if request.param == "installed" else Debian13Server(Path(folder))
+        )
         made.start()
         yield made
         made.stop()
