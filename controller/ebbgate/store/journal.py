@@ -10,17 +10,18 @@ defaults, so a row of another boot says nothing about the present values.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Final, Self
 
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import access
-from ebbgate.store.connection import open_reader, open_writer, transaction
+from ebbgate.store.connection import Damaged, open_reader, open_writer, transaction
 from ebbgate.store.schema import JOURNAL
 
 _NAMES: Final = tuple(field.name for field in fields(JournalEntry))
+_NUMBERS: Final = ("at_unix_ns", "instance")
 _ADVICE: Final = "do not delete it: it has the originals of knobs; run ebbgate restore"
 _COLUMNS: Final = ", ".join(_NAMES)
 _ADD: Final = f"""
@@ -31,7 +32,8 @@ _ADD: Final = f"""
 class Journal:
     """The journal's file, open for writing; every change is on the disk when its call returns.
 
-    One thread at a time. Every call raises sqlite3.Error where the file cannot be used.
+    One thread at a time. Every call raises sqlite3.Error where the file cannot be used, and one
+    that reads raises Damaged for a row that no ebbgate wrote.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -64,7 +66,7 @@ class Journal:
         rows = self._connection.execute(
             f"SELECT {_COLUMNS} FROM originals WHERE volume = ? AND knob = ?", (volume, knob)
         )
-        return next((_entry(row) for row in rows), None)
+        return next(iter(_whole(rows)), None)
 
     def entries(self, boot_id: str | None = None) -> list[JournalEntry]:
         """Return originals that are not restored, oldest first; of every boot with None."""
@@ -78,7 +80,7 @@ class Journal:
 def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
     """Return originals that are not restored, without changing the file.
 
-    Raises NothingRecorded, PermissionDenied, Unavailable, sqlite3.Error.
+    Raises NothingRecorded, PermissionDenied, Unavailable (also if Damaged), sqlite3.Error.
     """
     connection = open_reader(path, JOURNAL, _ADVICE)
     try:
@@ -87,10 +89,10 @@ def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
         connection.close()
 
 
-def scan(connection: sqlite3.Connection, order: str) -> Iterator[tuple[int, JournalEntry]]:
+def scan(connection: sqlite3.Connection, order: str) -> Iterator[tuple[int, JournalEntry | None]]:
     """Yield number and entry of each row without using an index, for a damaged file.
 
-    `order`: `ASC` or `DESC`.
+    An entry is None if a value has a wrong type. `order`: `ASC` or `DESC`.
     """
     rows = connection.execute(
         f"SELECT {_COLUMNS}, id FROM originals NOT INDEXED ORDER BY id {order}"
@@ -103,8 +105,20 @@ def _entries(connection: sqlite3.Connection, boot_id: str | None) -> list[Journa
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM originals WHERE ?1 IS NULL OR boot_id = ?1 ORDER BY id", (boot_id,)
     )
-    return [_entry(row) for row in rows]
+    return _whole(rows)
 
 
-def _entry(row: sqlite3.Row) -> JournalEntry:
-    return JournalEntry(**{name: row[name] for name in _NAMES})
+def _whole(rows: Iterable[sqlite3.Row]) -> list[JournalEntry]:
+    """Raises Damaged."""
+    entries = [_entry(row) for row in rows]
+    found = [entry for entry in entries if entry is not None]
+    if len(found) != len(entries):
+        raise Damaged("the journal has a row with a value of a wrong type", _ADVICE)
+    return found
+
+
+def _entry(row: sqlite3.Row) -> JournalEntry | None:
+    """SQLite keeps any type in any column, and another program may have written one."""
+    values = {name: row[name] for name in _NAMES}
+    right = all(isinstance(values[name], int if name in _NUMBERS else str) for name in _NAMES)
+    return JournalEntry(**values) if right else None

@@ -14,7 +14,7 @@ from typing import Self
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal_salvage
-from ebbgate.store.connection import is_damage
+from ebbgate.store.connection import Damaged, is_damage
 from ebbgate.store.connection_manager import STORE_ERRORS
 from ebbgate.store.journal import Journal
 from ebbgate.store.last_written import LastWritten, Values
@@ -57,7 +57,7 @@ class UnrestoredOriginals:
             return cls._salvaged(path, last_written, error)
         try:
             return cls(journal, journal.entries(), last_written)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, Damaged) as error:
             journal.close()
             return cls._salvaged(path, last_written, error)
 

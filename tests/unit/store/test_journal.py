@@ -122,6 +122,12 @@ def filled(path: Path) -> None:
             journal.put(journal_entry(f"knob{number}", original=str(number), why="x" * 900))
 
 
+def spoil(path: Path, column: str) -> None:
+    """As a hand with sqlite3 could: SQLite takes any type in any column."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE originals SET {column} = x'ff00' WHERE id = 1")
+
+
 def leaves(path: Path) -> list[int]:
     """The pages of the rows; none where SQLite was built without this table."""
     query = "SELECT pageno FROM dbstat WHERE name = 'originals' AND pagetype = 'leaf' ORDER BY path"
@@ -189,5 +195,19 @@ def test_a_row_of_a_wrong_type_is_not_taken_for_an_original(path: Path) -> None:
     with closing(Journal.open(path)) as journal:
         journal.put(journal_entry())
         journal.put(replace(journal_entry("writeback_delay"), original=b"\0"))  # type: ignore[arg-type]
-    entries, _ = journal_salvage.salvage(path)
+    entries, whole = journal_salvage.salvage(path)
     assert [entry.knob for entry in entries] == ["writeback_percent"]
+    assert not whole
+
+
+@pytest.mark.parametrize("column", ["volume", "knob", "path", "original", "last_written", "by"])
+def test_a_row_of_a_wrong_type_is_moved_aside_with_its_file(
+    path: Path, column: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(path)
+    spoil(path, column)
+    with closing(journal_salvage.open_or_renew(path)) as journal:
+        assert len(journal.entries()) == 199
+    assert len(aside(path)) == 1
+    assert "a value of a wrong type" in caplog.text
+    assert "others may be lost" in caplog.text

@@ -85,6 +85,17 @@ def test_restore_works_with_a_damaged_journal(machine: Cli) -> None:
     assert aside(machine.journal_path) == [], "the command line leaves the file as it is"
 
 
+@pytest.mark.parametrize("words", [("restore",), ("restore", "--json")])
+def test_restore_works_beside_a_row_of_a_wrong_type(machine: Cli, words: tuple[str, ...]) -> None:
+    machine.journal(journal_entry("writeback_delay", boot_id=BOOT_ID))
+    with closing(sqlite3.connect(machine.journal_path)) as connection, connection:
+        connection.execute("UPDATE originals SET original = x'ff' WHERE knob = 'writeback_delay'")
+    found = machine(*words)
+    assert (found.code, percent(machine)) == (0, "10")
+    assert "a value of a wrong type" in found.out
+    assert "some originals may be lost" in found.out
+
+
 def test_restore_works_with_a_journal_of_a_newer_version(machine: Cli) -> None:
     with closing(sqlite3.connect(machine.journal_path)) as connection:
         connection.execute("PRAGMA user_version = 99")
