@@ -63,10 +63,12 @@ def test_without_the_loop_a_write_cache_slows_bursts_that_nobody_foresees(
 
 
 @SCHEDULERS
+@pytest.mark.parametrize("target_ns", [None, TARGET_NS])
 def test_the_first_rest_that_foresees_a_return_is_as_long_as_the_write_cache_needs(
-    scheduler: str,
+    scheduler: str, target_ns: int | None
 ) -> None:
-    means = bursts(scheduler, target_ns=None).burst_means_ns
+    """Rests that keep a cap, in the gaps before, say nothing of the cache."""
+    means = bursts(scheduler, target_ns=target_ns).burst_means_ns
     assert max(means[LEARNING + 1 :]) <= 1.1 * CALM_NS
 
 

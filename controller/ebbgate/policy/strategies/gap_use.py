@@ -238,7 +238,7 @@ def _without_rest(use: GapUse) -> GapUse:
 
 def _measured(use: GapUse, ran_off_ns: int) -> GapUse:
     """Return the state after a run-off that took this long, a margin included."""
-    hidden_ns = round(_FORGET_HIDDEN * use.hidden_ns)
+    hidden_ns = max(use.cache.empties_ns, round(_FORGET_HIDDEN * use.hidden_ns))
     seen_ns = max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * (use.run_off_ns - use.hidden_ns)))
     run_off_ns = min(RUN_OFF_NS_MAX, seen_ns + hidden_ns)
     return replace(use, run_off_began_ns=0, run_off_ns=run_off_ns, hidden_ns=hidden_ns)
