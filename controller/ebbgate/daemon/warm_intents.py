@@ -25,11 +25,12 @@ from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume
 from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
 from ebbgate.probes.block import cached_volumes_below, volume_uuid
-from ebbgate.units import format_bytes, format_ns
+from ebbgate.units import DAY_NS, format_bytes, format_ns
 from ebbgate.warm.pace import SHARE_MAX, obstacle
 
 _KEPT: Final = 8
-"""Jobs of a volume that are over and still shown."""
+_KEPT_NS: Final = DAY_NS
+"""How many jobs of a volume that are over are still shown, and for how long."""
 _STAYS: Final = "what is in the cache stays there"
 
 
@@ -158,15 +159,17 @@ class WarmIntents:
             job.on_edge(edge)
 
     def poll(self) -> None:
-        """End and forget the jobs of volumes that are no longer followed."""
+        """End the jobs of volumes that are no longer followed; forget what ended long ago."""
         for job in list(self._jobs.values()):
             loop = job.loop
-            if loop is None or loop is self._volumes.get(loop.volume.name):
+            if loop is None:
                 continue
             if not job.status.state.over:
-                self._spawn(job.end(JobState.FAILED, "the volume is gone"))
-            elif loop.volume.name not in self._volumes:
+                if loop is not self._volumes.get(loop.volume.name):
+                    self._spawn(job.end(JobState.FAILED, "the volume is gone"))
+            elif loop.volume.name not in self._volumes or _is_old(job.status):
                 del self._jobs[job.status.id]
+        self._publish()
 
     async def stop(self) -> None:
         """End all jobs with the daemon."""
@@ -258,6 +261,10 @@ class WarmIntents:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_old(status: JobStatus) -> bool:
+    return time.time_ns() - (status.ended_unix_ns or 0) > _KEPT_NS
 
 
 def _target(args: IntentArgs) -> str:

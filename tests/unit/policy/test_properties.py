@@ -17,6 +17,7 @@ from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.promotion import ChunksMoved
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind
+from ebbgate.policy import limits
 from ebbgate.policy.defaults import PROMOTE_HOT, STRATEGIES, default_policy
 from ebbgate.policy.engine import (
     DestageParams,
@@ -140,6 +141,7 @@ OVERRIDES: st.SearchStrategy[Made] = st.sampled_from(
         OverrideChange(((USER, "8"),), frozenset({"writeback_rate"})),
         OverrideChange(((USER, "8"),)),
         OverrideChange(drain=DRAIN),
+        OverrideChange(drain=replace(DRAIN, ends_ns=20 * NS_PER_S)),
     ]
 ).map(lambda change: (lambda _at_ms: change, {}))
 REPORTS: st.SearchStrategy[Made] = st.sets(st.integers(0, 60)).map(
@@ -308,7 +310,7 @@ def test_a_state_decides_the_same_whenever_it_is_asked(events: Events) -> None:
 
 
 @given(STATES, st.lists(st.tuples(EVENT | OVERRIDES | REPORTS, POLICIES), max_size=12), POLICIES)
-def test_an_edge_sees_the_gate_of_the_whole_decision(
+def test_an_edge_sees_the_gate_of_the_whole_decision_within_the_limits(
     state: State, events: list[tuple[Made, Policy]], last: Policy
 ) -> None:
     now_ns = 10 * NS_PER_S
@@ -318,6 +320,8 @@ def test_an_edge_sees_the_gate_of_the_whole_decision(
         # The policy may change after the event, too.
         for each in (decided, Outcome(state, last, now_ns)):
             assert_agreed(each)
+        # Whatever asks for it: a gap, pressure, a rule, a drain.
+        assert limits.clamp_gate(decided.gate, policy.limits) == decided.gate
 
 
 def assert_agreed(outcome: Outcome) -> None:
