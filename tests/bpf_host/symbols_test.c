@@ -50,6 +50,16 @@ static void device_mapper_may_be_built_in(void)
 	CHECK_EQ(address(EB_END_OVERWRITE), 0xffffffffc0912b40);
 }
 
+static void a_part_that_the_compiler_moved_away_is_no_second_function(void)
+{
+	read_text("ubuntu-6.8");
+	CHECK(complete(ENDIO_ALL));
+	CHECK_EQ(address(EB_END_CHAIN), 0xffffffff817ac8d0);
+	CHECK_EQ(address(EB_END_DM_CLONE), 0xffffffff81e2f250);
+	CHECK_EQ(address(EB_END_DM_IO), 0xffffffff81e3ab90);
+	CHECK_EQ(address(EB_END_OVERWRITE), 0xffffffffc0912b40);
+}
+
 static void caches_may_be_built_in_too(void)
 {
 	read_text("all-built-in");
@@ -129,6 +139,7 @@ int main(void)
 {
 	RUN(functions_of_modules_are_found);
 	RUN(device_mapper_may_be_built_in);
+	RUN(a_part_that_the_compiler_moved_away_is_no_second_function);
 	RUN(caches_may_be_built_in_too);
 	RUN(two_built_in_functions_of_one_name_are_refused);
 	RUN(a_namesake_in_the_kernel_does_not_stand_for_a_module);
