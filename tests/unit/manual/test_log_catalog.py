@@ -18,6 +18,7 @@ from tests.house_rules import REPO
 
 MESSAGES = log_catalog.messages()
 PACKAGE = REPO / "controller" / "ebbgate"
+IDS = Path(__file__).with_name("log_ids.txt")
 LEVELS = {"info": 0, "warning": 0, "error": 0, "critical": 0, "exception": 0, "log": 1}
 """The methods of a logger, and the place of the message among their arguments."""
 
@@ -63,6 +64,13 @@ def test_ids_and_titles_are_unique() -> None:
     )
     for texts in zip(*((each.id, each.title) for each in MESSAGES.values()), strict=True):
         assert len(set(texts)) == len(texts)
+
+
+def test_a_known_id_stays_with_its_message_and_is_never_used_again() -> None:
+    lines = [line.split() for line in IDS.read_text().splitlines() if not line.startswith("#")]
+    now = {each.id: name for name, each in MESSAGES.items()}
+    for id_, name, *gone in lines:
+        assert now.get(id_) == (None if gone else name), f"{id_} was {name}: see {IDS.name}"
 
 
 @pytest.mark.parametrize("name", MESSAGES)
