@@ -22,7 +22,7 @@ from tests.fake_journal import NoJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 from tests.waiting import until
 
-DEADLINE_S = 5.0
+DEADLINE_S = 20.0
 
 
 class RecordingSink(NoJournal):

@@ -26,7 +26,7 @@ from tests.syscalls import Call
 
 pytestmark = [
     pytest.mark.skipif(not syscalls.possible(), reason="this process may not trace its children"),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
 ]
 
 
@@ -35,7 +35,9 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> ErrnoHarness:
     return ErrnoHarness(getattr(Machine, request.param)(tmp_path / "machine"))
 
 
-@pytest.mark.parametrize("lives", [40, pytest.param(1000, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "lives", [40, pytest.param(1000, marks=[pytest.mark.full, pytest.mark.timeout(600)])]
+)
 def test_a_failing_call_loses_no_original_and_is_reported_once(
     harness: ErrnoHarness, lives: int
 ) -> None:

@@ -24,7 +24,7 @@ from tests.waiting import until
 
 REASON = Reason("idle_destage", "a test")
 CLOSED = Gate(GateKind.CLOSED, 512)
-DEADLINE_S = 5.0
+DEADLINE_S = 20.0
 
 
 class GateHarness:

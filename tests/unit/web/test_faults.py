@@ -18,7 +18,7 @@ from ebbgate.intents.client import greet
 from ebbgate.intents.protocol import Greeting
 from ebbgate.store import connection
 from ebbgate.store.db import Store
-from ebbgate.web import liveness, snapshot
+from ebbgate.web import intent_service, liveness, snapshot
 from tests.db_faults import DatabaseFault, damaged, locked, missing
 from tests.unit.web.web_fixture import RIGHT, WebHarness
 
@@ -73,6 +73,13 @@ class _Clock:
 @pytest.fixture(autouse=True)
 def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The daemon of a test answers; on a busy machine, not within half a second."""
+    monkeypatch.setattr(liveness, "_TIMEOUT_S", 20.0)
+    monkeypatch.setattr(intent_service, "_TIMEOUT_S", 20.0)
 
 
 each_trouble = pytest.mark.parametrize(
