@@ -51,13 +51,7 @@ def heat_status(
     recent: RecentMisses, owners: Owners, promote: PromoteState, volume_bytes: int
 ) -> HeatStatus:
     """Return the status. `owners`: `NO_OWNERS` where no layout is known."""
-    listed = promote.plan.listed
-    held_out = {chunk for chunk, each in promote.benefit.chunks.items() if each.held_out}
-    held_out.update(chunk for chunk, each in listed.items() if each.held_out)
-    states = dict.fromkeys(listed, ChunkState.PENDING)
-    states |= dict.fromkeys(promote.in_cache, ChunkState.MOVED)
-    states |= dict.fromkeys(promote.plan.failed, ChunkState.FAILED)
-    states |= dict.fromkeys(held_out, ChunkState.HELD_OUT)
+    states = _states(promote)
     by_state = {
         state: [chunk for chunk, each in states.items() if each is state] for state in ChunkState
     }
@@ -84,6 +78,20 @@ def heat_status(
         ),
         groups=() if owners is NO_OWNERS else _groups(recent, owners, by_state),
     )
+
+
+def _states(promote: PromoteState) -> Mapping[int, ChunkState]:
+    """Return what promote_hot does with chunks; the later of two states counts."""
+    plan, watched = promote.plan, promote.benefit.chunks
+    held_out = [
+        chunk for chunks in (watched, plan.listed) for chunk in chunks if chunks[chunk].held_out
+    ]
+    return {
+        **dict.fromkeys(plan.listed, ChunkState.PENDING),
+        **dict.fromkeys(promote.in_cache, ChunkState.MOVED),
+        **dict.fromkeys(plan.failed, ChunkState.FAILED),
+        **dict.fromkeys(held_out, ChunkState.HELD_OUT),
+    }
 
 
 def _counted(chunks: Collection[int], total: int, each: int) -> tuple[int, ...]:

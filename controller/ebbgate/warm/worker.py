@@ -244,6 +244,24 @@ def _survey(request: dict[str, Any]) -> None:
         send_event(event, **fields)
 
 
+def _warm(request: dict[str, Any], commands: FileIO) -> None:
+    """Open a target and read it, once the daemon has said what to do with it."""
+    target = _opened(request)
+    send_event(
+        "opened",
+        devno=target.devno,
+        bytes=sum(piece.length_bytes for piece in target.pieces),
+        pieces=len(target.pieces),
+        left_out=dict(target.left_out),
+    )
+    line = commands.readline()
+    if line:
+        command = json.loads(line)
+        reader = Mover(target) if command["command"] == "serve" else Worker(target)
+        reader.start(command)
+        reader.run_to_end()
+
+
 def main() -> int:
     """Serve one daemon; return the exit code."""
     become_background()
@@ -253,24 +271,10 @@ def main() -> int:
         request = json.loads(commands.readline())
         if "layout" in request:
             _survey(request)
-            return 0
-        if "touch" in request:
+        elif "touch" in request:
             touch.serve(request, commands)
-            return 0
-        target = _opened(request)
-        send_event(
-            "opened",
-            devno=target.devno,
-            bytes=sum(piece.length_bytes for piece in target.pieces),
-            pieces=len(target.pieces),
-            left_out=dict(target.left_out),
-        )
-        line = commands.readline()
-        if line:
-            command = json.loads(line)
-            reader = Mover(target) if command["command"] == "serve" else Worker(target)
-            reader.start(command)
-            reader.run_to_end()
+        else:
+            _warm(request, commands)
     except EbbgateError as error:
         send_event("failed", text=error.message, hint=error.hint)
     except MemoryError:
