@@ -102,11 +102,12 @@ def assert_nothing_lost(guest: Session, lost: dict[str, int]) -> None:
     A kernel whose tracepoints run under SRCU (7.0 and later) may preempt a program; then it skips
     runs, which the probe counts in `missed` and makes good. On others nothing is excused.
     """
-    missed = {} if _may_skip_runs(guest) else {"missed": lost["missed"]}
+    missed = {} if may_skip_runs(guest) else {"missed": lost["missed"]}
     assert not any({**lost, "missed": 0, **missed}.values()), lost
 
 
-def _may_skip_runs(guest: Session) -> bool:
+def may_skip_runs(guest: Session) -> bool:
+    """Whether the kernel may preempt a program, and then skips runs of it."""
     types = guest.run(["grep", "--text", "--quiet", "srcu_ctr", "/sys/kernel/btf/vmlinux"])
     return types.rc == 0
 
