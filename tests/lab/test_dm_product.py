@@ -187,7 +187,7 @@ def test_restore_takes_a_cleaning_of_a_dead_daemon_back(
     assert data_is_good(stack, mib=64)
 
 
-@on_kernels("dm-cache: shut under load, open in a gap")
+@on_kernels("dm-cache: shut under load, open in a gap", "trixie")
 def test_the_gate_is_shut_under_load_and_open_in_a_gap(stack: DmCacheStack) -> None:
     needs(stack.session, "volume", "dm_path", "dm_class")
     shut_then_open(stack)

@@ -23,7 +23,10 @@ from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.probe_records import Difference, of_type, percentile_us
 
-pytestmark = on_kernels("bcache: every count is exact", "trixie")
+SUITE = "bcache: every count is exact"
+pytestmark = on_kernels(SUITE, "trixie")
+IN_FULL_ON_OTHERS = on_kernels(SUITE)
+"""What the default kernel proves in each run, the others only in the full tier."""
 
 MIB = 1 << 20
 WAIT_NS = 100_000_000
@@ -72,12 +75,14 @@ def test_requests_and_bytes_equal_those_of_fio_exactly(
     assert_equal_to_fio(gain, result)
 
 
+@IN_FULL_ON_OTHERS
 def test_references_to_sampled_blocks_are_those_of_users(
     probe: GuestProbe, stack: BcacheStack
 ) -> None:
     assert_users_alone_are_sampled(probe, stack)
 
 
+@IN_FULL_ON_OTHERS
 def test_misses_are_counted_in_their_chunks(probe: GuestProbe, stack: BcacheStack) -> None:
     stack.drain()
     stack.set_knob("cache_mode", "writethrough")
@@ -169,6 +174,7 @@ def test_a_write_takes_the_path_of_the_mode(
     assert on_disk == (0 if mode == "writeback" else result.bytes)
 
 
+@IN_FULL_ON_OTHERS
 def test_the_reason_of_a_bypass_is_reported(probe: GuestProbe, stack: BcacheStack) -> None:
     stack.set_knob("sequential_cutoff", 128 * 1024)
     stream = job(stack, "read", "64k", size="2m", offset="1200m")
@@ -188,6 +194,7 @@ def test_the_reason_of_a_bypass_is_reported(probe: GuestProbe, stack: BcacheStac
     assert around("bypass", "sequential", "ios") == around("bypass", "congested", "ios") == 0
 
 
+@IN_FULL_ON_OTHERS
 def test_congestion_is_reported(guest: Session, probe: GuestProbe) -> None:
     # Only what takes over a millisecond counts as slow (bch_bbio_count_io_errors): a cache on a
     # disk that turns is slow at any speed of this machine.
@@ -206,6 +213,7 @@ def test_congestion_is_reported(guest: Session, probe: GuestProbe) -> None:
     assert gain("bypass", "congested", "ios") >= gain("path", "write", "bypass", "ios")
 
 
+@IN_FULL_ON_OTHERS
 def test_latency_medians_are_those_of_fio(probe: GuestProbe, stack: BcacheStack) -> None:
     reads = job(stack, "randread", size="1g", offset="1000m", io_size="600k")
     miss, slow = gained(probe, stack, reads, seed=28)
@@ -221,6 +229,7 @@ def test_latency_medians_are_those_of_fio(probe: GuestProbe, stack: BcacheStack)
         assert low_us <= fio_ns / 1000 <= high_us * 1.15 + 1500
 
 
+@IN_FULL_ON_OTHERS
 def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: BcacheStack) -> None:
     probe.send(f"wait {stack.volume} {WAIT_NS}")
     start = len(probe.edges(stack.volume))
@@ -242,6 +251,7 @@ def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: Bcache
     assert sum(gaps_ns) >= sum(e["gap_ns"] for e in busy)
 
 
+@IN_FULL_ON_OTHERS
 def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: BcacheStack) -> None:
     fio.run(stack.session, job(stack, "randwrite", size="1g", io_size="4m"), seed=40)
     before = len(of_type(probe.records(), "queue"))

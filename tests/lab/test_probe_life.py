@@ -292,7 +292,9 @@ def track_if_possible(guest: Session, probe: GuestProbe, command: str) -> None:
         pytest.skip(HONEST_NO + said.partition(":")[0])
 
 
-@pytest.mark.parametrize("kind", [mapped, partitioned, striped])
+@pytest.mark.parametrize(
+    "kind", [mapped, pytest.param(partitioned, marks=pytest.mark.full), striped]
+)
 def test_destage_is_exact_on_any_kind_of_backing_device(guest: Session, kind: Kind) -> None:
     cache = guest.device("ssd1")
     with (

@@ -10,7 +10,7 @@ from tests.lab.session import Session
 STREAM_MIB = 192
 
 
-@on_kernels("bcache: a stream is absorbed while there is room")
+@on_kernels("bcache: a stream is absorbed while there is room", "trixie")
 def test_a_write_stream_is_absorbed_while_there_is_room(guest: Session) -> None:
     needs(guest, "volume")
     with streams.volume(guest, "ebbgate") as stack:
