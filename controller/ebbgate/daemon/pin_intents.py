@@ -19,7 +19,7 @@ from ebbgate.daemon.cache_facts import CacheFacts, read_cache_facts
 from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.pin_touches import PinTouches
 from ebbgate.daemon.warm_intents import WarmIntents
-from ebbgate.daemon.warm_process import WarmProcess
+from ebbgate.daemon.warm_process import WarmProcess, answer
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.pin_rows import PINS_MAX
 from ebbgate.intents.validation import Intent, IntentArgs
@@ -158,7 +158,7 @@ class PinIntents:
         process = await WarmProcess.start()
         try:
             process.send({"touch": path})
-            event = await process.event()
+            event = await answer(process)
             if event["event"] == "missing":
                 raise Unavailable(f"{path} cannot be opened: No such file or directory")
             if event["event"] != "opened":

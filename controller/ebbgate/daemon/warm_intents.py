@@ -26,7 +26,7 @@ from ebbgate.model.volume import Volume
 from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
 from ebbgate.probes.block import cached_volumes_below, volume_uuid
 from ebbgate.units import DAY_NS, format_bytes, format_ns
-from ebbgate.warm.pace import SHARE_MAX, obstacle
+from ebbgate.warm.pace import obstacle, room_bytes
 
 _KEPT: Final = 8
 _KEPT_NS: Final = DAY_NS
@@ -289,11 +289,10 @@ def _hot_request(loop: VolumeLoop, args: IntentArgs) -> OpenRequest:
             "they are of another volume, or of a time when it was larger",
         )
     frame = loop.state.current_frame
-    cache_bytes = (frame.cache_bytes if frame else None) or 0
-    fit = fitting(args.ranges, int(SHARE_MAX * cache_bytes) // chunk)
+    fit = fitting(args.ranges, ((room_bytes(frame) if frame else None) or 0) // chunk)
     ranges = [(e.first * chunk, min(e.end * chunk, volume.size_bytes)) for e in fit]
     cut = chunk * (sum(e.count for e in args.ranges) - sum(e.count for e in fit))
-    left_out = {f"beyond {SHARE_MAX:.0%} of the cache, the coldest": cut} if cut else {}
+    left_out = {"beyond the room in the cache, the coldest": cut} if cut else {}
     return OpenRequest(_of_device(volume, ranges), left_out)
 
 

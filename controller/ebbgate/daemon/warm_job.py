@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.cache_facts import CacheFacts
-from ebbgate.daemon.warm_process import WarmProcess
+from ebbgate.daemon.warm_process import WarmProcess, answer
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.intents.validation import Intent
 from ebbgate.log_messages.volumes import WARM_BEGUN, WARM_ENDED
@@ -76,7 +76,7 @@ class WarmJob:
     async def open(self, request: Mapping[str, object]) -> Opened:
         """Have the worker open its target. Raises EbbgateError for one that cannot be warmed."""
         self.process.send(request)
-        event = await self.process.event()
+        event = await answer(self.process)
         try:
             if event["event"] != "opened":
                 raise Unavailable(event["text"], event.get("hint", ""))

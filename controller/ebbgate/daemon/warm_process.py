@@ -22,6 +22,8 @@ from ebbgate.errors import Unavailable
 
 _PACKAGE: Final = Path(ebbgate.__file__).resolve().parents[1]
 _LINE_BYTES_MAX: Final = 1 << 16
+OPEN_S: Final = 60.0
+"""Within which the extents of a file are known, however many there are."""
 _END_S: Final = 1.0
 """A read that hangs in the kernel cannot be ended: its process is left behind after this time."""
 
@@ -85,3 +87,18 @@ class WarmProcess:
             self._process.kill()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _END_S)
+
+
+async def answer(process: WarmProcess) -> dict[str, Any]:
+    """Return what a worker says of what it was to open.
+
+    Raises Unavailable if it has ended, or hangs in the kernel.
+    """
+    try:
+        async with asyncio.timeout(OPEN_S):
+            return await process.event()
+    except TimeoutError as error:
+        raise Unavailable(
+            f"the reading process has not answered within {OPEN_S:g} s",
+            "a device or a file system may hang: see dmesg",
+        ) from error

@@ -58,12 +58,24 @@ def obstacle(kind: Kind, frame: Frame, total_bytes: int) -> str:
             f"{format_ratio(frame.dirty_ratio)} of the cache is dirty, which leaves no room: it has"
             " to be written back first"
         )
-    if frame.cache_bytes is not None and total_bytes > SHARE_MAX * frame.cache_bytes:
+    room, dirty = room_bytes(frame), frame.dirty_bytes or 0
+    if frame.cache_bytes is not None and room is not None and total_bytes > room:
         return (
             f"{format_bytes(total_bytes)} do not fit: the cache has"
             f" {format_bytes(frame.cache_bytes)}, of which {SHARE_MAX:.0%} may be warmed at once"
+            + (f", less {format_bytes(dirty)} of dirty data" if dirty else "")
         )
     return _cutoff_obstacle(frame)
+
+
+def room_bytes(frame: Frame) -> int | None:
+    """Return how much may be warmed at once; None if it is unknown.
+
+    What is dirty stays until it is written back, so that more would push itself out again.
+    """
+    if frame.cache_bytes is None:
+        return None
+    return max(0, int(SHARE_MAX * frame.cache_bytes) - (frame.dirty_bytes or 0))
 
 
 def pace(kind: Kind, frame: Frame, *, destages: bool, ticks_without_disk: int) -> Pace:

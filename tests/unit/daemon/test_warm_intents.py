@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.daemon import warm_intents, warm_job
+from ebbgate.daemon import pin_intents, warm_intents, warm_job, warm_process
 from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
@@ -79,6 +79,19 @@ def test_a_poor_result_is_no_success_without_a_word(people: People) -> None:
     people.warm()
     people.hears(FakeProcess.made[0], "done", phase="check", checked=100, hits=60)
     assert "60.0% of a sample is in the cache; the rest was not taken" in people.jobs[0].why
+
+
+@pytest.mark.parametrize("kind", [IntentKind.WARM, IntentKind.PIN])
+def test_a_process_that_hangs_while_it_opens_is_given_up(
+    people: People, monkeypatch: pytest.MonkeyPatch, kind: IntentKind
+) -> None:
+    FakeProcess.first = None
+    monkeypatch.setattr(warm_process, "OPEN_S", 0.05)
+    monkeypatch.setattr(pin_intents, "WarmProcess", FakeProcess)
+    found = people.intents.ask(kind, None, path="/srv/a")
+    assert answer(found)[0] is False
+    assert "the reading process has not answered within 0.05 s" in found.outcome
+    assert FakeProcess.made[0].ended
 
 
 def test_it_stops_at_once_when_users_return(
@@ -207,9 +220,9 @@ def test_ranges_beyond_the_volume_are_refused(people: People) -> None:
 def test_the_coldest_ranges_are_left_out_where_the_cache_is_too_small(people: People) -> None:
     frame = people.intents.volume.loop.state.current_frame
     assert frame is not None
-    fit = int((frame.cache_bytes or 0) * 0.9) // MIB
+    fit = (int((frame.cache_bytes or 0) * 0.9) - (frame.dirty_bytes or 0)) // MIB
     found = restore(people, uuid=UUID, ranges=f"400,-401+{0x3FF:x}")
-    assert "beyond 90% of the cache, the coldest" in found.outcome
+    assert "beyond the room in the cache, the coldest" in found.outcome
     ranges = FakeProcess.made[0].sent[0]["ranges"]
     assert ranges == [(1024 * MIB, 1025 * MIB), (0, (fit - 1) * MIB)]
 

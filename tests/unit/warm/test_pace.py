@@ -25,6 +25,13 @@ CUTOFF = {"sequential_cutoff": "4.0M"}
         (Kind.BCACHE, {"state": "no cache"}, MIB, "no cache is attached"),
         (Kind.BCACHE, {"dirty_ratio": 0.95}, MIB, "95% of the cache is dirty"),
         (Kind.BCACHE, {}, GIB, "1 GiB do not fit"),
+        (
+            Kind.BCACHE,
+            {"cache_bytes": GIB, "dirty_bytes": 700 * MIB, "dirty_ratio": 0.68},
+            300 * MIB,
+            "300 MiB do not fit: the cache has 1 GiB, of which 90% may be warmed at once, less"
+            " 700 MiB of dirty data",
+        ),
         (Kind.BCACHE, {"knobs": {"sequential_cutoff": "32.0k"}}, MIB, "cutoff is 32 KiB"),
         (Kind.DM_CACHE, {"cache_mode": "passthrough"}, MIB, "its cache mode is passthrough"),
         (Kind.DM_WRITECACHE, {}, MIB, "dm-writecache caches no reads"),

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The process that reads, with a real file: what happens to it meanwhile.
+
+I/O: a process of its own; a file of this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.units import MIB
+from tests.programs import REPO
+
+pytestmark = pytest.mark.timeout(300)
+
+
+class Process:
+    """A worker that has opened a file, and the daemon's side of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ebbgate.warm.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"PYTHONPATH": str(REPO / "controller"), "PATH": os.environ["PATH"]},
+        )
+        self.send(path=str(path))
+        self.opened = self.event()
+
+    def send(self, **message: Any) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def event(self) -> dict[str, Any]:
+        assert self.process.stdout
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def until(self, *names: str) -> dict[str, Any]:
+        while (found := self.event())["event"] not in names:
+            pass
+        return found
+
+    def start(self, backing: str) -> None:
+        facts = {"kind": "bcache", "unit": 4096, "block": 0, "burst": 0}
+        self.send(command="start", backing=backing, **facts)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "file"
+    with found.open("wb") as file:
+        file.write(os.urandom(4 * MIB))
+        os.fsync(file.fileno())
+    return found
+
+
+@pytest.fixture
+def worker(path: Path) -> Iterator[Process]:
+    made = Process(path)
+    try:
+        if made.opened["event"] == "failed":
+            pytest.skip(made.opened["text"])
+        yield made
+    finally:
+        made.process.kill()
+        made.process.communicate()
+
+
+@pytest.fixture
+def unused() -> str:
+    """The number of a block device that nobody reads."""
+    for stat in sorted(Path("/sys/dev/block").glob("*/stat")):
+        if stat.read_text().split()[0] == "0":
+            return stat.parent.name
+    pytest.skip("needs a block device without reads")
+
+
+def replace(path: Path) -> None:
+    new = path.with_name("new")
+    new.write_bytes(bytes(4 * MIB))
+    new.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (Path.unlink, "the file was deleted"),
+        (replace, "the file was deleted"),
+        (lambda path: os.truncate(path, MIB), "the file was truncated"),
+        (lambda path: path.rename(path.with_name("other")), "the file was renamed"),
+    ],
+    ids=["deleted", "replaced", "truncated", "renamed"],
+)
+def test_what_happens_to_a_file_that_is_read_ends_it_with_one_line(
+    worker: Process, path: Path, unused: str, change: Callable[[Path], object], text: str
+) -> None:
+    worker.start(unused)
+    worker.send(command="step", run=4 * MIB, rate=0)
+    assert worker.until("progress")["total"] == 4 * MIB
+    change(path)
+    assert worker.until("failed", "done") == {"event": "failed", "text": text, "hint": ""}
+    assert worker.process.wait(10) == 0
