@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes what a history for the web says of misses by place and of promote_hot. Pure."""
+"""Makes what a history for the web says of misses by place, of promote_hot, of warm-ups and pinned
+files. Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ from ebbgate.control.heat_status import heat_status
 from ebbgate.control.promotion_status import promotion_status
 from ebbgate.model.heat import CHUNK_BYTES, ChunkRun, VolumeLayout
 from ebbgate.model.owners import NO_OWNERS, owners_of
+from ebbgate.model.pin import PinState, PinStatus
 from ebbgate.model.promotion import MoverState, MoverStatus, Promotion
 from ebbgate.model.status import LayoutStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode
+from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.policy.strategies.promote_benefit import Benefit, Measured, Watched, held_out
 from ebbgate.policy.strategies.promote_choice import Plan
 from ebbgate.policy.strategies.promote_hot import PromotePhase, PromoteState
@@ -26,9 +30,10 @@ _VOLUME_BYTES: Final = 8 * GIB
 _CHUNKS: Final = _VOLUME_BYTES // CHUNK_BYTES
 _HOT: Final = ((700, 60, 90.0), (2900, 160, 40.0), (6100, 30, 160.0))
 """Where the misses are: the middle, the width in chunks, and misses per chunk."""
+GUEST_DISK: Final = "/srv/virtual-machines/customer-database-production/system-disk.qcow2"
 _LAYOUT: Final = VolumeLayout(
     0,
-    ("db.orders", "db.items", "db.orders_pkey"),
+    ("db.orders", f"{GUEST_DISK}, guest:/var/lib/mysql/shop/items.ibd", "db.orders_pkey"),
     (ChunkRun(560, 1100, 0), ChunkRun(2600, 3300, 1), ChunkRun(6050, 6160, 2)),
 )
 
@@ -53,6 +58,22 @@ def heat_parts(mode: Mode) -> dict[str, Any]:
         )
     document = status_to_json(found)
     return {key: document[key] for key in ("heat", "promotion", "layout")}
+
+
+def warm_parts() -> dict[str, Any]:
+    """Return `jobs` and `pins` of a document: under way and over, with long names."""
+    left_out = {"compressed or otherwise encoded": 12 * MIB}
+    jobs = (
+        JobStatus(1, GUEST_DISK, JobState.FAILED, "admin", "the file was replaced"),
+        JobStatus(
+            *(2, GUEST_DISK, JobState.WAITING, "admin", "users need the disk: one read every 2 s"),
+            *(70 * MIB, 700 * MIB, 20 * MIB),
+            left_out=left_out,
+        ),
+    )
+    pin = PinStatus(1, GUEST_DISK, PinState.HOT, "admin", "", 700 * MIB, 0.21, 0.998, NS_PER_S)
+    document = status_to_json(VolumeStatus(jobs=jobs, pins=(pin,)))
+    return {key: document[key] for key in ("jobs", "pins")}
 
 
 def _misses() -> dict[int, float]:

@@ -30,7 +30,7 @@ from ebbgate.store.maintenance import Maintenance
 from ebbgate.units import GIB, NS_PER_S
 from tests.control_harness import Outcome, answering
 from tests.history_recorder import Tape, play
-from tests.web_heat import heat_parts
+from tests.web_heat import heat_parts, warm_parts
 
 _HOUR_S = 3600
 _REST_S = 20
@@ -47,7 +47,7 @@ _LIMITS = HistoryLimits(4 * GIB, DEFAULT_LIMITS.age_ns)
 class Part:
     """A volume of the history: its tape, and its delay against the others.
 
-    `heat`: the parts of its document on misses, which the recordings lack.
+    `heat`: the parts of its document on misses and warm-ups, which the recordings lack.
     """
 
     name: str
@@ -155,7 +155,7 @@ def _parts(tapes: Sequence[tuple[Tape, Mode]], count: int) -> Iterator[Part]:
             name, title = f"vg-data{number}", f"vg/data{number}"
         if number == 5:
             name, title = _LONG, _LONG.replace("--", "-").replace("department-", "department/")
-        heat = heat_parts(mode) if number < len(tapes) else {}
+        heat = {**heat_parts(mode), **warm_parts()} if number < len(tapes) else {}
         yield Part(name, title, tape, mode, number * 7, heat)
 
 

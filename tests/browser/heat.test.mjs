@@ -30,7 +30,10 @@ test("misses of each part are read by keyboard and pointer", async (page) => {
   });
   await map.focus();
   const reading = () => map.getAttribute("aria-valuetext");
-  assert.match(await reading(), /misses per minute, half of them in .* of the volume/);
+  assert.match(
+    await reading(),
+    /misses per minute, half of them in .* of the volume/,
+  );
   await page.keyboard.press("End");
   assert.match(await reading(), /^8,160 to 8,192 MiB: .* misses per minute/);
   await page.keyboard.press("Home");
@@ -44,6 +47,22 @@ test("misses of each part are read by keyboard and pointer", async (page) => {
   assert.match(await reading(), /^0 to 32 MiB: /);
 });
 
+test(
+  "a long path leaves the figures beside it in view",
+  async (page) => {
+    await openHeat(page, (await volumesBy(page)).enforce);
+    const files = page.getByRole("region", {
+      name: "Files with the most misses",
+    });
+    await files.getByText(/system-disk.qcow2, guest:/).waitFor();
+    const box = await files
+      .getByRole("columnheader", { name: "Misses/min" })
+      .boundingBox();
+    assert.ok(box.x + box.width <= 360, `it ends at ${box.x + box.width} px`);
+  },
+  { width: 360, height: 760 },
+);
+
 test("what was moved and what it saved is shown, by file", async (page) => {
   await openHeat(page, (await volumesBy(page)).enforce);
   const moves = page.locator(".card", { hasText: "Moves into the cache" });
@@ -54,23 +73,33 @@ test("what was moved and what it saved is shown, by file", async (page) => {
   });
   await files.getByText("db.orders_pkey").waitFor();
   await page.getByText("Hottest parts of 1 MiB").click();
-  await page.getByText("moved into the cache", { exact: true }).last().waitFor();
+  await page
+    .getByText("moved into the cache", { exact: true })
+    .last()
+    .waitFor();
   await page.getByText("Hit ratio by size of the cache").waitFor();
 });
 
 test("in advise the page says what would be moved", async (page) => {
   await openHeat(page, (await volumesBy(page)).advise);
-  await page.getByText(/^In enforce: would move \d+ MiB, and hold out \d+ MiB$/).waitFor();
+  await page
+    .getByText(/^In enforce: would move \d+ MiB, and hold out \d+ MiB$/)
+    .waitFor();
   await page.getByText("would be moved in enforce").first().waitFor();
 });
 
 test("without promote_hot the page offers a policy that validates", async (page) => {
   await openHeat(page, (await volumesBy(page)).off);
-  const policy = await page.getByRole("region", { name: "Policy with promote_hot" }).textContent();
-  const response = await page.request.post(`${harness.URL_}/api/v1/policies/check`, {
-    headers: { Origin: harness.URL_ },
-    data: { name: "offered", text: policy },
-  });
+  const policy = await page
+    .getByRole("region", { name: "Policy with promote_hot" })
+    .textContent();
+  const response = await page.request.post(
+    `${harness.URL_}/api/v1/policies/check`,
+    {
+      headers: { Origin: harness.URL_ },
+      data: { name: "offered", text: policy },
+    },
+  );
   const found = await response.json();
   assert.deepEqual([found.ok, found.errors], [true, []]);
   await page.getByRole("link", { name: "Edit policies" }).click();

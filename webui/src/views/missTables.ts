@@ -48,7 +48,7 @@ export function missTables(): MissTables {
 
 function groupTable(heat: Heat, enforced: boolean): HTMLElement {
   const rows = heat.groups.map((group) => [
-    group.name === "" ? h("i", {}, "no known file") : group.name,
+    group.name === "" ? h("i", {}, "no known file") : fileName(group.name),
     count(perMinute(heat, group.misses)),
     ratio(group.misses / heat.misses),
     group.chunks === null ? UNKNOWN : bytes(group.chunks * MIB),
@@ -58,6 +58,11 @@ function groupTable(heat: Heat, enforced: boolean): HTMLElement {
   ]);
   const head = ["File", "Misses/min", "Share", "Size", "Moved", chosen(enforced), "Held out"];
   return table(FILES, head, rows, { class: "numbers" });
+}
+
+/** A path may be long, and is to leave the figures beside it in view. */
+function fileName(name: string): HTMLElement {
+  return h("span", { class: "file-name" }, name);
 }
 
 function chosen(enforced: boolean): string {
@@ -78,7 +83,7 @@ function chunkTable(heat: Heat, enforced: boolean): HTMLElement {
     count(perMinute(heat, each.misses)),
     ratio(each.misses / heat.misses),
     ...(tuned ? [states[each.state ?? ""] ?? ""] : []),
-    ...(named ? [each.group] : []),
+    ...(named ? [fileName(each.group)] : []),
   ]);
   const head = [
     "Place",
