@@ -114,3 +114,20 @@ def loop(guest: Session, stack: Stack, offset: str = "1M") -> Iterator[str]:
                     guest.check(["losetup", "-d", device])
         finally:
             guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", "secret"])
+
+
+@contextmanager
+def half_cached(guest: Session, stack: Stack) -> Iterator[str]:
+    """A device whose first half is on a disk that is not cached, the second on the volume."""
+    dm_parts.prepare(guest, ())
+    sectors = 128 * MIB // 512
+    table = (
+        f"0 {sectors} linear /dev/{guest.device('hdd1')} 0\n"
+        f"{sectors} {sectors} linear {stack.device} 0\n"
+    )
+    guest.check(["dmsetup", "create", *_NO_UDEV, "half"], stdin=table)
+    try:
+        guest.check(["dmsetup", "mknodes", "half"])
+        yield "/dev/mapper/half"
+    finally:
+        guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", "half"])

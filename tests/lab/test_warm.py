@@ -9,6 +9,7 @@ from tests.bench.product import Product
 from tests.bench.warm_file import FILE, Stack, missed, scattered, warm
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
+from tests.lab.layout_stacks import MOUNT, half_cached, mounted
 from tests.lab.session import Session
 
 MIB = 4
@@ -28,3 +29,16 @@ def test_a_scattered_file_is_in_the_cache_after_a_warm_up(
             (row,) = product.rows("SELECT max(read_bytes_per_s) FROM samples")
             assert (row[0] or 0) < 64 << 10, "its reads count as load of users"
             assert missed(guest, stack, offset=8192) <= 1 - share
+
+
+@pytest.mark.full
+def test_a_file_beside_the_cached_part_of_a_device_is_not_called_cached(guest: Session) -> None:
+    with BcacheStack(guest) as stack:
+        stack.expect_changed("writeback_rate")
+        with half_cached(guest, stack) as device, mounted(guest, "ext4", device):
+            path = f"{MOUNT}/file"
+            guest.check(f"dd if=/dev/urandom of={path} bs=1M count={MIB} oflag=direct; sync")
+            with Product(guest) as product:
+                job = warm(product, path, timeout_s=120)
+                assert (job["state"], job["hit_ratio"]) == ("done", 0), job["why"]
+                assert "100.0% is on another device: see ebbgate layout show" in job["why"]

@@ -30,13 +30,13 @@ class CacheFacts:
     def command(self, name: str, volume: Volume) -> dict[str, object]:
         """Return the command that lets a worker begin."""
         burst = int(self.cache_bytes * BURST_SHARE) if volume.kind is Kind.BCACHE else 0
-        major, minor = volume.backing.devno
         return {
             "command": name,
             "kind": str(volume.kind),
             "unit": self.unit_bytes,
             "block": self.block_bytes,
-            "backing": f"{major}:{minor}",
+            "volume": ":".join(map(str, volume.devno)),
+            "backing": ":".join(map(str, volume.backing.devno)),
             "burst": burst,
         }
 

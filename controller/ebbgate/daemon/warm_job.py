@@ -208,13 +208,16 @@ class WarmJob:
             self.rests_until_ns = self.now_ns() + _BURST_REST_NS
             self.sent = None
         elif name == "done":
-            self._over(JobState.DONE, self._result(ratio or 0.0))
+            elsewhere = event["elsewhere"] / (checked or 1)
+            self._over(JobState.DONE, self._result(ratio or 0.0, elsewhere))
         if self.sent is not None:
             self._show(self.sent)
 
-    def _result(self, ratio: float) -> str:
+    def _result(self, ratio: float, elsewhere: float) -> str:
         text = f"{ratio:.1%} of a sample is in the cache"
-        if self.loop is not None and ratio < _GOOD_SHARE[self.loop.volume.kind]:
+        if elsewhere:
+            text += f"; {elsewhere:.1%} is on another device: see ebbgate layout show"
+        elif self.loop is not None and ratio < _GOOD_SHARE[self.loop.volume.kind]:
             text += "; the rest was not taken or is out again: see ebbgate warm --help"
         return text
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from ebbgate.warm.plan import READ_BYTES_MAX, UNIT_BYTES, Read
@@ -25,13 +26,16 @@ NEIGHBOURS: Final = 2
 _ROUNDS_MAX: Final = 8
 """smq promotes a block at the second to fifth round; in a full cache one more is needed."""
 
+Counts = tuple[int | None, int]
+
 
 @dataclass(slots=True)
 class Reader:
     """What the workers have in common; each decides when it reads (`wait`) and how (`send`).
 
     `unit`, `block`: see `CacheFacts`. `burst`: bytes after which the kernel collects garbage, 0 for
-    a cache that does not.
+    a cache that does not. `elsewhere`: places that were looked for in the cache, of which the
+    volume saw nothing: they lie on another device below the file.
     """
 
     target: Target
@@ -39,6 +43,8 @@ class Reader:
     unit: int = 512
     block: int = 0
     burst: int = 0
+    elsewhere: int = 0
+    _volume: int = -1
     _backing: int = -1
     _buffer: memoryview = field(default_factory=lambda: memoryview(mmap.mmap(-1, READ_BYTES_MAX)))
     _rest: bytes = b""
@@ -48,10 +54,13 @@ class Reader:
         self.kind, self.unit = command["kind"], command["unit"]
         self.block, self.burst = command["block"], command["burst"]
         self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
+        self._volume = _counter(Path("/sys/dev/block") / command["volume"], self.kind)
 
     def close(self) -> None:
         """Close what `start` has opened."""
-        os.close(self._backing)
+        for handle in (self._backing, self._volume):
+            if handle >= 0:
+                os.close(handle)
 
     # ---- of each worker ------------------------------------------------------------------------
     def run_to_end(self) -> None:
@@ -88,32 +97,45 @@ class Reader:
     def touch(self, read: Read, cost_bytes: int) -> bool:
         """Read a little, once that is allowed; return whether it was a hit."""
         self.wait()
-        before = self.backing_reads()
+        before = self.counts()
         self.send(Read(read.offset_bytes, min(UNIT_BYTES, read.length_bytes)), cost_bytes)
-        return self.backing_reads() == before
+        return _has_hit(before, self.counts())
 
     def is_hit(self, read: Read) -> bool:
-        """Return whether a read that the backing device does not see is possible here.
+        """Return whether a read that the backing device does not see, but the volume, is possible
+        here.
 
         Another request may reach the backing device meanwhile, so that one try is too few. Each try
         reads another place of the same block, which the one before has not cached.
         """
+        begin = after = self.counts()
         for neighbour in range(min(NEIGHBOURS, read.length_bytes // self.unit)):
             offset = read.offset_bytes + neighbour * self.unit
-            before = self.backing_reads()
+            before = self.counts()
             with suppress(OSError):
                 self.read_at(offset, self.unit)
-            if self.backing_reads() == before:
+            after = self.counts()
+            if _has_hit(before, after):
                 return True
+        if after is not begin and after[0] is not None:
+            self.elsewhere += after[0] == begin[0]
         return False
 
     def read_at(self, offset_bytes: int, length_bytes: int) -> int:
         """Read, and forget it; return how many bytes there were. Raises OSError."""
         return os.preadv(self.target.handle, [self._buffer[:length_bytes]], offset_bytes)
 
+    def counts(self) -> Counts:
+        """Return how many reads the volume and its backing device have completed."""
+        return self.volume_reads(), self.backing_reads()
+
+    def volume_reads(self) -> int | None:
+        """Return how many reads the volume has completed; None if it does not count them."""
+        return None if self._volume < 0 else _reads(self._volume)
+
     def backing_reads(self) -> int:
         """Return how many reads the backing device has completed."""
-        return int(os.pread(self._backing, 256, 0).split()[0])
+        return _reads(self._backing)
 
     # ---- commands ------------------------------------------------------------------------------
     def pause(self, seconds: float) -> None:
@@ -135,6 +157,32 @@ class Reader:
         for line in lines:
             self.on_command(json.loads(line))
         return True
+
+
+def _has_hit(before: Counts, after: Counts) -> bool:
+    """Return whether what was read between two counts was a hit.
+
+    The volume must have seen it: what another device below the file reads is not cached at all.
+    """
+    (volume, backing), (volume_after, backing_after) = before, after
+    return backing_after == backing and (volume is None or volume_after != volume)
+
+
+def _counter(volume: Path, kind: str) -> int:
+    """Open the statistics of a volume; -1 where it keeps none.
+
+    dm keeps none without `iostats`; bcache always does. A volume in use was read at least once.
+    """
+    handle = os.open(volume / "stat", os.O_RDONLY)
+    iostats = kind == "bcache" or (volume / "queue/iostats").read_text().strip() != "0"
+    if iostats and _reads(handle):
+        return handle
+    os.close(handle)
+    return -1
+
+
+def _reads(handle: int) -> int:
+    return int(os.pread(handle, 256, 0).split()[0])
 
 
 def send_event(event: str, **fields: object) -> None:

@@ -8,7 +8,8 @@ may hang in the kernel, and at the lowest priority.
     out  {"event": "opened", "devno", "bytes", "pieces", "left_out"}, or {"event": "failed", "text"}
     in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
-    out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits"}
+    out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits",
+         "elsewhere"}
 
 A request with "layout" is another one: see `ebbgate.layout.survey`.
 For chunks of a volume (`{"command": "serve"}` instead of `start`) see `mover`.
@@ -168,7 +169,7 @@ class Worker(Reader):
     def _check(self, reads: Sequence[Read]) -> None:
         """Read a sample again: one that the backing device does not see was a hit."""
         self._settle()
-        self.checked = self.hits = 0
+        self.checked = self.hits = self.elsewhere = 0
         for read in reads:
             self.wait()
             self.checked += 1
@@ -215,6 +216,7 @@ class Worker(Reader):
             total=self.total,
             checked=self.checked,
             hits=self.hits,
+            elsewhere=self.elsewhere,
         )
 
 

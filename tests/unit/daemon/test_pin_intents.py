@@ -38,6 +38,7 @@ DONE: dict[str, Any] = {
     "total": 8 * MIB,
     "checked": 100,
     "hits": 100,
+    "elsewhere": 0,
 }
 
 

@@ -41,6 +41,7 @@ class People:
     def hears(self, process: FakeProcess, event: str, **fields: Any) -> None:
         """Let the daemon take an event of a worker."""
         known = {"phase": "read", "read": 0, "total": 8 * MIB, "checked": 0, "hits": 0}
+        known["elsewhere"] = 0
         self.now(lambda: process.events.put_nowait({"event": event, **known, **fields}))
 
     def now(self, act: Callable[[], object]) -> None:
@@ -79,6 +80,15 @@ def test_a_poor_result_is_no_success_without_a_word(people: People) -> None:
     people.warm()
     people.hears(FakeProcess.made[0], "done", phase="check", checked=100, hits=60)
     assert "60.0% of a sample is in the cache; the rest was not taken" in people.jobs[0].why
+
+
+def test_what_lies_on_another_device_is_not_called_cached(people: People) -> None:
+    people.warm()
+    fields = {"phase": "check", "checked": 200, "hits": 120, "elsewhere": 80}
+    people.hears(FakeProcess.made[0], "done", **fields)
+    assert people.jobs[0].why == (
+        "60.0% of a sample is in the cache; 40.0% is on another device: see ebbgate layout show"
+    )
 
 
 @pytest.mark.parametrize("kind", [IntentKind.WARM, IntentKind.PIN])

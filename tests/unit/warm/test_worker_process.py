@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The process that reads, with a real file: what happens to it meanwhile.
+"""The process that reads, with a real file: what happens to it meanwhile, and where it lies.
 
-I/O: a process of its own; a file of this machine.
+I/O: a process of its own; files of this machine, whose block devices stand for a volume.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.units import MIB
+from ebbgate.units import KIB, MIB
 from tests.programs import REPO
 
 pytestmark = pytest.mark.timeout(300)
@@ -50,9 +50,12 @@ class Process:
             pass
         return found
 
-    def start(self, backing: str) -> None:
-        facts = {"kind": "bcache", "unit": 4096, "block": 0, "burst": 0}
-        self.send(command="start", backing=backing, **facts)
+    def start(self, volume: str, backing: str, kind: str = "bcache") -> None:
+        facts = {"kind": kind, "unit": 4096, "block": 64 * KIB, "burst": 0}
+        self.send(command="start", volume=volume, backing=backing, **facts)
+
+    def go(self) -> None:
+        self.send(command="go", run=4 * MIB, rate=0)
 
 
 @pytest.fixture
@@ -74,6 +77,12 @@ def worker(path: Path) -> Iterator[Process]:
     finally:
         made.process.kill()
         made.process.communicate()
+
+
+def own(worker: Process) -> str:
+    """The number of the device with the file."""
+    major, minor = worker.opened["devno"]
+    return f"{major}:{minor}"
 
 
 @pytest.fixture
@@ -104,9 +113,58 @@ def replace(path: Path) -> None:
 def test_what_happens_to_a_file_that_is_read_ends_it_with_one_line(
     worker: Process, path: Path, unused: str, change: Callable[[Path], object], text: str
 ) -> None:
-    worker.start(unused)
+    worker.start(unused, unused)
     worker.send(command="step", run=4 * MIB, rate=0)
     assert worker.until("progress")["total"] == 4 * MIB
     change(path)
     assert worker.until("failed", "done") == {"event": "failed", "text": text, "hint": ""}
     assert worker.process.wait(10) == 0
+
+
+def test_reads_that_the_volume_sees_and_its_backing_device_does_not_are_hits(
+    worker: Process, unused: str
+) -> None:
+    worker.start(own(worker), unused)
+    worker.go()
+    done = worker.until("failed", "done")
+    assert (done["event"], done["elsewhere"]) == ("done", 0)
+    assert done["hits"] == done["checked"] > 100
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[str]:
+    """The number of a device that was read once, and lies elsewhere."""
+    image = tmp_path / "image"
+    image.write_bytes(bytes(MIB))
+    done = subprocess.run(
+        ["losetup", "-f", "--show", str(image)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("needs a loop device")
+    device = Path(done.stdout.strip())
+    try:
+        with device.open("rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            assert len(file.read(4096)) == 4096
+        number = device.stat().st_rdev
+        yield f"{os.major(number)}:{os.minor(number)}"
+    finally:
+        subprocess.run(["losetup", "-d", str(device)], check=True)
+
+
+def test_reads_of_another_device_are_no_hits(worker: Process, volume: str, unused: str) -> None:
+    """As where a logical volume has parts that are not cached, or pvmove moves them there."""
+    worker.start(volume, unused, "dm-cache")
+    worker.go()
+    done = worker.until("failed", "done")
+    assert (done["event"], done["hits"]) == ("done", 0)
+    assert done["elsewhere"] == done["checked"] >= 4 * MIB // (64 * KIB)
+
+
+def test_a_volume_that_counts_no_reads_is_taken_at_the_word_of_its_backing_device(
+    worker: Process, unused: str
+) -> None:
+    worker.start(unused, unused, "dm-cache")
+    worker.go()
+    done = worker.until("failed", "done")
+    assert (done["hits"], done["elsewhere"]) == (done["checked"], 0)
