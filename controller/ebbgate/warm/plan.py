@@ -26,8 +26,10 @@ SEQUENCES_MAX: Final = 128
 """The sequences of all requests that bcache remembers (drivers/md/bcache/bcache.h, RECENT_IO)."""
 READ_BYTES_MAX: Final = MIB
 """bcache caches at most 256 pages of one request that misses."""
-REPEAT_BYTES_MAX: Final = 64 * KIB
-"""Of a request of a later pass: bcache caches only the first hole that one finds."""
+PASSES_BYTES: Final = (READ_BYTES_MAX, 16 * KIB, 4 * KIB)
+"""Longest request of each pass over a file: bcache caches only the first hole that one finds, and
+users may have read a page here and there.
+"""
 RUN_BYTES_MIN: Final = 64 * KIB
 RUN_BYTES_MAX: Final = 4 * MIB
 """Longer sequences would save nothing more: 4 KiB are left out after each."""

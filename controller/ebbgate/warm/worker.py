@@ -39,8 +39,7 @@ from ebbgate.units import MIB, NS_PER_S, format_bytes
 from ebbgate.warm import touch
 from ebbgate.warm.mover import Mover
 from ebbgate.warm.plan import (
-    READ_BYTES_MAX,
-    REPEAT_BYTES_MAX,
+    PASSES_BYTES,
     WINDOW_BLOCKS,
     BcachePlan,
     Piece,
@@ -60,7 +59,7 @@ _MEMORY_BYTES_MAX: Final = 256 * MIB
 _REPORT_NS: Final = NS_PER_S // 4
 _LOOK_NS: Final = NS_PER_S
 _SAMPLES: Final = 256
-_PASSES_MAX: Final = 3
+_PASSES_MAX: Final = len(PASSES_BYTES)
 _ENOUGH: Final = {"bcache": 0.995, "dm-cache": 0.97}
 """Share of hits in a sample that ends the passes."""
 _SETTLE_S: Final = 5.0
@@ -109,8 +108,7 @@ class Worker(Reader):
                 self._dm_cache_pass(blocks(pieces, self.block))
             else:
                 self.total = sum(piece.length_bytes for piece in pieces)
-                longest = REPEAT_BYTES_MAX if number else READ_BYTES_MAX
-                self._bcache_pass(BcachePlan(pieces, longest))
+                self._bcache_pass(BcachePlan(pieces, PASSES_BYTES[number]))
             self.phase = "check"
             self._check(self._sample(pieces, number))
             before, share = share, self.hits / max(1, self.checked)
