@@ -25,8 +25,11 @@ KEPT = {
     "/etc/ebbgate/policies.d/mine.yaml": "version: 1\nname: mine\n",
     "/etc/ebbgate/web-token": "a-token-of-at-least-twenty-letters\n",
     "/var/lib/ebbgate/overrides.db": "as it was",
+    "/var/lib/ebbgate/history.db": "as it was",
 }
 """What a person or the daemon wrote."""
+WARM_SOCKET = "/run/ebbgate-warm.sock"
+"""systemd makes it, and leaves it when the unit stops."""
 
 
 def keep_files(system: Chroot) -> None:
@@ -89,6 +92,16 @@ def test_an_upgrade_keeps_settings_policies_token_and_data(
     assert kept(installed) == KEPT
 
 
+def test_an_upgrade_keeps_the_original_of_a_knob_that_is_changed(
+    installed: Chroot, debs: Debs, tmp_path: Path
+) -> None:
+    installed.leave_a_knob()
+    assert installed.install(*newer_debs(debs, tmp_path)).rc == 0
+    assert installed.knob() == "40"
+    assert "restored" in installed.check("ebbgate", "restore", "--keep-overrides")
+    assert installed.knob() == "10"
+
+
 def test_a_downgrade_keeps_them_and_says_what_to_do(
     installed: Chroot, debs: Debs, tmp_path: Path
 ) -> None:
@@ -134,6 +147,7 @@ def test_a_purge_leaves_nothing(system: Chroot, debs: Debs) -> None:
     users = system.check("getent", "passwd") + system.check("getent", "group")
     assert system.install(*debs).rc == 0
     keep_files(system)
+    system.put(WARM_SOCKET, "")
     system.check("apt-get", "-y", "purge", "ebbgate", "ebbgate-web")
     new = system.files() - before
     # The tools for users keep the state before the last change; Python its own modules, compiled.
