@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Final, TypeGuard
 
@@ -172,7 +173,7 @@ def _bounds() -> tuple[str, ...]:
     memory = _MEMORY_BYTES_MAX
     if hard != resource.RLIM_INFINITY:
         memory = min(memory, hard)
-    limits = (f"--as={memory}", f"--cpu={int(MAP_S)}", f"--fsize={_ANSWER_BYTES_MAX}", "--core=0")
+    limits = (f"--as={memory}", f"--cpu={ceil(MAP_S)}", f"--fsize={_ANSWER_BYTES_MAX}", "--core=0")
     return ("prlimit", *limits, "--")
 
 

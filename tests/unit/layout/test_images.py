@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import struct
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +304,25 @@ def test_the_format_is_told_by_the_first_bytes(qcow2: Path, tmp_path: Path) -> N
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Unavailable, match="is no regular file"):
         looks_like(tmp_path / "pipe")
+
+
+def test_a_damaged_image_is_refused_in_one_line_or_mapped_in_order(qcow2: Path) -> None:
+    """Bytes of the header and the tables of places are replaced, as a hostile guest may do."""
+    whole, chance, outcomes = qcow2.read_bytes(), random.Random(16), Counter[str]()
+    used = [at for at in range(len(whole)) if whole[at]]
+    tables = [at for at in used if whole[at : at + 8] != b"pattern!" and at < 4 * CLUSTER]
+    for _ in range(80):
+        damaged = bytearray(whole)
+        for at in chance.choices(tables, k=chance.randint(1, 4)):
+            damaged[at] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+        qcow2.write_bytes(damaged)
+        try:
+            size, segments = qcow2_segments(qcow2, "image")
+            outcomes["mapped"] += 1
+            assert 0 <= size < 1 << 62
+            assert sorted(segments, key=lambda each: each.start_bytes) == list(segments)
+        except Unavailable as error:
+            outcomes["refused"] += 1
+            assert "\n" not in error.message
+            assert error.hint
+    assert min(outcomes["mapped"], outcomes["refused"]) > 5, outcomes
