@@ -3,6 +3,7 @@
  * bcache's tracepoints: the path of each request, its latency at the volume, the reason of a
  * bypass. At all of them the bio already points to the backing device, which is in the dev_t table.
  */
+#include "attribution.bpf.h"
 #include "heat.bpf.h"
 #include "join.bpf.h"
 
@@ -41,6 +42,7 @@ static __always_inline void count_at_backing(struct eb_dev *e, struct bio *bio, 
 {
 	/* A kernel without BTF of its modules has no atomic operations either. */
 	count_miss(e->backs, sector_of(bio, raw) - e->data_sector, kind, !raw);
+	attribute_miss(bio, e->backs, kind == HEAT_WRITE ? EB_WRITE : EB_READ, raw);
 }
 
 /* When a bio arrived, for a kernel that does not stamp it. */

@@ -2,6 +2,7 @@
 /* The block layer's tracepoints: arrivals at volumes, completions at devices. */
 #include "volume.bpf.h"
 #include "device.bpf.h"
+#include "attribution.bpf.h"
 #include "heat.bpf.h"
 #include "path.bpf.h"
 

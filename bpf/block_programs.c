@@ -19,7 +19,10 @@ static int map_all(struct probe *p, ring_buffer_sample_fn on_push)
 	p->shared = &p->block->data_shared->shared;
 	p->streams = p->block->bss->streams;
 	p->dm_heat = p->block->bss->heat;
+	p->attribution = map_whole(p->block->maps.attributions);
 	p->cpu = map_whole(p->block->maps.counters);
+	if (!p->attribution)
+		return -errno;
 	return init_memory(p, bpf_map__fd(p->block->maps.edges), on_push);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "volume.bpf.h"
 #include "device.bpf.h"
+#include "attribution.bpf.h"
 #include "heat.bpf.h"
 #include "path.bpf.h"
 
@@ -40,10 +41,11 @@ static __always_inline __u64 request_of(struct bio *clone, __u64 sector, __u32 b
 static __always_inline void part_at_backing(struct bio *bio, struct eb_dev *e, __u64 sector,
 					    __u32 bytes, __u32 dir)
 {
-	if (dir == EB_WRITE)
-		count_miss(e->volume, sector, HEAT_WRITE, true);
-	else if (e->mode != EB_MODE_PASSTHROUGH)
-		count_miss(e->volume, sector, read_kind(bio, bytes, false), true);
+	if (dir == EB_READ && e->mode == EB_MODE_PASSTHROUGH)
+		return;
+	count_miss(e->volume, sector, dir == EB_WRITE ? HEAT_WRITE : read_kind(bio, bytes, false),
+		   true);
+	attribute_miss(bio, e->volume, dir, false);
 }
 
 static __always_inline void bio_remap(struct bio *bio, __u32 volume, __u64 sector)

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "attribution_record.h"
 #include "clock.h"
 #include "counters.h"
 #include "edges.h"
@@ -45,6 +46,7 @@ static void untrack_and_report(struct probe *p, struct volume *v, const char *wh
 {
 	untrack(p, v);
 	write_heat(p, v, now_ns());
+	end_attribution(p, v, now_ns());
 	write_untrack(p, v, why);
 }
 
@@ -199,6 +201,7 @@ static void tick(struct probe *p, uint64_t now)
 		correct_destage(p, v, now);
 		write_reuse(p, v, now);
 		check_heat(p, v, now);
+		check_attribution(p, v, now);
 		write_tick(p, v, &sum, now);
 	}
 	p->warning[WARN_RECURSION].n = p->misses;

@@ -26,4 +26,6 @@ void clear_tables(struct probe *p, const struct volume *v)
 {
 	memset(p->streams[volume_index(p, v)], 0, sizeof(p->streams[0]));
 	memset(volume_heat(p, v), 0, sizeof(struct heat_table));
+	if (v->has_attribution)
+		memset(volume_attribution(p, v), 0, sizeof(struct attribution));
 }

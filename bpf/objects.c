@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The maps of maps.bpf.h and edges.bpf.h; an object may do without some of them. */
-static const char *const shared_maps[] = { "counters", "edges", ".data.shared" };
+/* The maps of the .bpf.h files; an object may do without some of them. */
+static const char *const shared_maps[] = { "counters", "edges", "attributions", ".data.shared" };
 
 int share_maps(const struct bpf_object *object, const struct bpf_object *owner)
 {

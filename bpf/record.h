@@ -11,6 +11,7 @@
 #else
 #include <linux/types.h>
 #endif
+#include "attribution.h"
 #include "heat.h"
 #include "hist.h"
 #include "reuse.h"
@@ -98,7 +99,8 @@ struct eb_vol {
 	__u32 paced;	       /* the loader needs a record when destage runs empty */
 	__s64 unseen[EB_DIRS]; /* correction of the requests in flight (in_flight.c) */
 	__s64 destage_unseen;  /* the same for destage writes to the backing device */
-	__u64 pad[3];
+	__u32 side;	       /* where misses are attributed: attribution.h */
+	__u32 pad[5];
 };
 _Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");
 
@@ -169,6 +171,8 @@ struct eb_vol_cpu {
 	__u64 lost_table;
 	__u64 lost_reuse;
 	__u64 lost_heat;
+	__u64 lost_cgroups;
+	__u64 lost_inodes;
 	/* The last member: it is no counter. */
 	struct reuse_ring reuse;
 } __attribute__((aligned(64)));

@@ -77,6 +77,13 @@ struct volume {
 	/* Where bcache's volume begins on its backing device. */
 	uint32_t data_sector;
 	bool has_heat; /* misses are counted at the right chunks */
+
+	/* attribution_record.c: when the period of a side began, when it ended if its record is
+	 * not written yet, and how many misses had had no room before.
+	 */
+	uint64_t attribution_since_ns, attribution_until_ns;
+	uint64_t cgroups_dropped, inodes_dropped;
+	bool has_attribution;
 };
 
 enum warning_kind {
@@ -119,6 +126,7 @@ struct probe {
 	struct eb_cpu *cpu;			  /* by processor */
 	struct stream_table (*streams)[EB_DIRS];  /* by volume */
 	struct heat_table *bcache_heat, *dm_heat; /* by volume */
+	struct attribution *attribution;	  /* by volume */
 	/* endio.c: what was read of /proc/kallsyms, for which modules it is complete, and which
 	 * load of each module it belongs to.
 	 */
@@ -156,6 +164,11 @@ static inline struct heat_table *volume_heat(const struct probe *p, const struct
 	struct heat_table *tables = v->kind == KIND_BCACHE ? p->bcache_heat : p->dm_heat;
 
 	return &tables[volume_index(p, v)];
+}
+
+static inline struct attribution *volume_attribution(const struct probe *p, const struct volume *v)
+{
+	return &p->attribution[volume_index(p, v)];
 }
 
 static inline struct eb_vol *volume_shared(const struct probe *p, const struct volume *v)

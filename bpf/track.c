@@ -107,6 +107,9 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->wait_ns = WAIT_NS_DEFAULT;
 	v->heat_since_ns = now;
 	v->has_heat = find_chunks(p, v, cmd);
+	v->attribution_since_ns = now;
+	/* Programs that are inherited do not know the cgroup of a request. */
+	v->has_attribution = (v->kind == KIND_BCACHE || kind_is_dm(v->kind)) && !p->inherits;
 	v->check_ns = now + v->wait_ns;
 	strcpy(v->name, cmd->name);
 	clear_counters(p, v);

@@ -19,7 +19,10 @@ def test_c(name: str) -> None:
     assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
-@pytest.mark.parametrize("header", ["heat.h", "hist.h", "idle.h", "join.h", "reuse.h", "stream.h"])
+@pytest.mark.parametrize(
+    "header",
+    ["attribution.h", "heat.h", "hist.h", "idle.h", "join.h", "reuse.h", "stream.h"],
+)
 def test_a_pure_header_builds_for_the_kernel_too(header: str, tmp_path: Path) -> None:
     if shutil.which("clang") is None:
         pytest.skip("clang is not installed")

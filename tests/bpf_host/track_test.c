@@ -334,6 +334,20 @@ static void misses_are_not_counted_where_their_place_is_not_known(void)
 	CHECK(!volume_named(&p, "dm")->has_heat);
 }
 
+static void misses_of_a_cache_are_attributed_unless_programs_are_inherited(void)
+{
+	begin();
+	follow("grown", KIND_BCACHE, 252U << 20, A, C);
+	CHECK(volume_named(&p, "grown")->has_attribution);
+	follow("dm", KIND_DM_CACHE, 253U << 20, MD, C);
+	CHECK(volume_named(&p, "dm")->has_attribution);
+	follow("disk", KIND_DISK, NVME | 1, 0, 0);
+	CHECK(!volume_named(&p, "disk")->has_attribution);
+	p.inherits = true;
+	follow("bcache", KIND_BCACHE, 252U << 20 | 16, B, C);
+	CHECK(!volume_named(&p, "bcache")->has_attribution);
+}
+
 static void a_volume_without_addresses_is_followed_and_says_so(void)
 {
 	begin();
@@ -361,6 +375,7 @@ int main(void)
 	RUN(a_volume_too_many_leaves_no_program_attached);
 	RUN(misses_are_counted_from_where_the_volume_begins);
 	RUN(misses_are_not_counted_where_their_place_is_not_known);
+	RUN(misses_of_a_cache_are_attributed_unless_programs_are_inherited);
 	RUN(a_volume_without_addresses_is_followed_and_says_so);
 	return check_done();
 }

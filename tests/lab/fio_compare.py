@@ -7,17 +7,19 @@ I/O: through the stack's Session and the probe.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tests.bench.mrc import is_sampled
-from tests.lab import fio
+from tests.lab import attribution, fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmStack
+from tests.lab.layout_stacks import MOUNT, mounted
 from tests.lab.probe import GuestProbe, tracked_as
 from tests.lab.session import Session
 from tests.lab.stack import Stack
 from tests.probe_records import Difference, Record, of_type
 
+_METADATA_READS_MAX = 8
 PATHS = {"read": ("hit", "miss", "bypass"), "write": ("writeback", "writethrough", "bypass")}
 
 
@@ -64,10 +66,10 @@ Misses = dict[int, tuple[int, int, int]]
 
 def missed(probe: GuestProbe, stack: Stack, *jobs: fio.Job) -> Misses:
     """Run jobs one by one; return their misses. The volume is tracked anew before and after."""
-    first = _track_again(probe, stack)
+    first = track_again(probe, stack)
     for number, each in enumerate(jobs):
         fio.run(stack.session, each, seed=number)
-    end = _track_again(probe, stack)
+    end = track_again(probe, stack)
     return misses_in(of_type(probe.records(), "heat", vol=tracked_as(stack))[first:end])
 
 
@@ -83,7 +85,89 @@ def misses_in(records: Iterable[Record]) -> Misses:
     return {chunk: (sums[chunk, 0], sums[chunk, 1], sums[chunk, 2]) for chunk in places}
 
 
-def _track_again(probe: GuestProbe, stack: Stack) -> int:
+def assert_misses_are_attributed(
+    probe: GuestProbe, stack: Stack, read_misses: Callable[[], int], *, writes_min: int
+) -> None:
+    """Check by which cgroups and of which files the misses were, on a new file system.
+
+    Reads are exactly those that `read_misses` counts meanwhile. A few of them are not of a file,
+    but to find where it lies, and some of these are the kernel's. writes_min: how many of 20 writes
+    go to the backing device.
+    """
+    guest, name = stack.session, tracked_as(stack)
+    files = f"{MOUNT}/a", f"{MOUNT}/b"
+    with mounted(guest, "ext4", stack.device), attribution.cgroups(guest) as names:
+        for file, blocks in zip(files, (67, 81), strict=True):
+            attribution.new_file(guest, file, blocks)
+        begin = track_again(probe, stack, "attribution")
+        used = _use(guest, names, files, read_misses)
+        end = track_again(probe, stack, "attribution")
+        records = of_type(probe.records(), "attribution", vol=name)[begin:end]
+        found = attribution.attributed(records)
+        inodes = [attribution.inode_of(guest, each) for each in files]
+        groups = [attribution.cgroup_id(guest, each) for each in (*names, "")]
+    _assert_cgroups(found.cgroups, groups, used, writes_min)
+    _assert_inodes(found.inodes, inodes, used, writes_min)
+
+
+Used = tuple[int, int, int, int, int]
+"""Missed reads of the first file by the first cgroup and by the second; of the second file; while
+it was written; and past the page cache."""
+
+
+def _use(
+    guest: Session, names: tuple[str, str], files: tuple[str, str], read_misses: Callable[[], int]
+) -> Used:
+    (first, second), (a, b) = names, files
+
+    def use(cgroup: str, how: str, path: str, blocks: range) -> int:
+        before = read_misses()
+        attribution.use(guest, cgroup, how, path, blocks)
+        return read_misses() - before
+
+    by_first = use(first, "read", a, range(60))
+    by_second = use(second, "read", a, range(60, 67))
+    below = use(f"{second}/below", "read", b, range(40))
+    written = use(first, "write", b, range(20)) + use(first, "write past", b, range(20, 40))
+    # Into memory of the program alone, and into memory that has an inode.
+    past = use(second, "private", b, range(40, 70)) + use(second, "shared", b, range(70, 81))
+    return by_first, by_second, below, written, past
+
+
+def _assert_cgroups(
+    found: attribution.Misses, groups: list[tuple[int, ...]], used: Used, writes_min: int
+) -> None:
+    first, second, root = groups
+    by_first, by_second, below, written, past = used
+    seen = (used, found)
+    assert found.keys() <= {*groups}, seen
+    # The kernel's own, for a file or in the background, are the root's.
+    own = found.get(root, (0, 0))[0]
+    assert own <= _METADATA_READS_MAX, seen
+    for group, missed in ((first, by_first + written), (second, by_second + below + past)):
+        assert missed - own <= found[group][0] <= missed, seen
+    assert sum(reads for reads, _ in found.values()) == sum(used), seen
+    # Those through the page cache are charged to the cgroup that dirtied the file first.
+    assert writes_min <= found[first][1] <= 20, seen
+    assert found[second][1] == 0, seen
+
+
+def _assert_inodes(
+    found: attribution.Misses, inodes: list[tuple[int, ...]], used: Used, writes_min: int
+) -> None:
+    a, b = inodes
+    by_first, by_second, below, _, past = used
+    seen = (used, found)
+    assert found.keys() == {a, b, (0, 0)}, seen
+    for file, missed, asked in ((a, by_first + by_second, 67), (b, below, 40)):
+        assert missed - _METADATA_READS_MAX <= found[file][0] <= min(missed, asked), seen
+    assert found[a][1] == 0, seen
+    assert writes_min <= found[b][1] <= 20, seen
+    assert past <= found[0, 0][0] <= past + 4 * _METADATA_READS_MAX, seen
+    assert sum(reads for reads, _ in found.values()) == sum(used), seen
+
+
+def track_again(probe: GuestProbe, stack: Stack, kind: str = "heat") -> int:
     """Have the probe report its misses; return how many records of them there are."""
     name = tracked_as(stack)
     seen = len(of_type(probe.records(), "track", vol=name))
@@ -93,7 +177,7 @@ def _track_again(probe: GuestProbe, stack: Stack) -> int:
     elif isinstance(stack, DmStack):
         probe.track_dm(stack)
     probe.wait(lambda records: len(of_type(records, "track", vol=name)) > seen, f"track {name}")
-    return len(of_type(probe.records(), "heat", vol=name))
+    return len(of_type(probe.records(), kind, vol=name))
 
 
 def assert_nothing_lost(guest: Session, lost: dict[str, int]) -> None:

@@ -12,6 +12,7 @@ from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.fio_compare import (
     assert_equal_to_fio,
+    assert_misses_are_attributed,
     assert_nothing_lost,
     assert_users_alone_are_sampled,
     gained,
@@ -110,6 +111,18 @@ def test_misses_are_counted_in_their_chunks(probe: GuestProbe, stack: BcacheStac
     stack.set_knob("sequential_cutoff", 128 * 1024)
     stream = job(stack, "read", "64k", offset="980m", size="2m")
     assert missed(probe, stack, stream) == {980: (1, 0, 0)}
+
+
+def test_misses_are_attributed_to_cgroups_and_files(probe: GuestProbe, stack: BcacheStack) -> None:
+    stack.drain()
+    # Nothing is in the cache before it is read.
+    stack.set_knob("cache_mode", "writearound")
+
+    def read_misses() -> int:
+        missed: int = probe.tick(stack.volume)["path"]["read"]["miss"]["ios"]
+        return missed
+
+    assert_misses_are_attributed(probe, stack, read_misses, writes_min=20)
 
 
 def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) -> None:

@@ -13,6 +13,7 @@ from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
 from tests.lab.fio_compare import (
     assert_equal_to_fio,
+    assert_misses_are_attributed,
     assert_nothing_lost,
     assert_users_alone_are_sampled,
     gained,
@@ -193,6 +194,11 @@ def test_misses_are_counted_in_their_chunks(probe: GuestProbe, stack: DmCacheSta
         **dict.fromkeys((940, 941, 944), (16, 0, 0)),
         950: (0, 0, 1),
     }
+
+
+def test_misses_are_attributed_to_cgroups_and_files(probe: GuestProbe, stack: DmCacheStack) -> None:
+    # How soon smq takes a block in is partly by chance.
+    assert_misses_are_attributed(probe, stack, lambda: stack.status().read_misses, writes_min=0)
 
 
 def test_promotion_is_background(probe: GuestProbe, stack: DmCacheStack) -> None:
