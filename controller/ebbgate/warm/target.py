@@ -14,6 +14,7 @@ from pathlib import Path
 from ebbgate.errors import Unavailable
 from ebbgate.layout.fiemap import Extent, is_realtime, read_layout
 from ebbgate.units import sectors_to_bytes
+from ebbgate.warm.btrfs import device_of
 from ebbgate.warm.plan import Piece
 
 
@@ -22,7 +23,8 @@ class Target:
     """What is to be read.
 
     `handle`: open for direct reads. `pieces`: what lies on the device `devno`, in the order in
-    which it is read: of a file, the order of the device. `left_out`: bytes
+    which it is read: of a file, the order of the device (of btrfs, of its own addresses, which are
+    as contiguous). `left_out`: bytes
     that cannot be warmed, by reason. `path`: of a file; empty for a range of a volume.
     `generation`: see `FileLayout`.
     """
@@ -76,12 +78,14 @@ def open_file(path: str) -> Target:
 
 
 def _file_target(handle: int, path: str, status: os.stat_result) -> Target:
-    if os.major(status.st_dev) == 0 or is_realtime(handle):
+    devno: tuple[int, int] | None = _split(status.st_dev)
+    if os.major(status.st_dev) == 0:
+        devno = device_of(handle, path)
+    if devno is None or is_realtime(handle):
         raise Unavailable(
             f"the file system of {path} does not tell on which device its data lies",
             "warm a part of the volume: --range VOLUME:FROM-TO",
         )
-    devno = _split(status.st_dev)
     start = _start_of_partition(devno)
     pieces, left_out = [], Counter[str]()
     layout = read_layout(handle, path)
