@@ -30,7 +30,7 @@ _THREE_DIGITS: Final = 100
 _BYTE_SUFFIXES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 # bcache's own letters (bch_hprint in drivers/md/bcache/util.c): one letter, powers of 1024.
 _HPRINT_LETTERS: Final = "kMGTPEZY"
-_HPRINT: Final = re.compile(r"^(-?\d+(?:\.\d+)?)([kMGTPEZY]?)$")
+_HPRINT: Final = re.compile(r"^(-?[0-9]{1,20}(?:\.[0-9]{1,9})?)([kMGTPEZY]?)$")
 SIZES: Final[Mapping[str, int]] = {
     suffix: 1024**power for power, suffix in enumerate(_BYTE_SUFFIXES[:-1])
 }
@@ -45,7 +45,7 @@ DURATIONS: Final[Mapping[str, int]] = {
     "d": DAY_NS,
 }
 """Units of durations, in nanoseconds."""
-_FIGURE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*([A-Za-z]+)$")
+_FIGURE: Final = re.compile(r"^([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([A-Za-z]+)$")
 
 
 def sectors_to_bytes(sectors: int) -> int:

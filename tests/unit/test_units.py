@@ -28,7 +28,8 @@ def test_a_size_as_bcache_prints_it(text: str, count_bytes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "k", "4.0MB", "4 M", "0x10", "1.5m", "4,0k", "none", "4.0M/s"]
+    "text",
+    ["", "k", "4.0MB", "4 M", "0x10", "1.5m", "4,0k", "none", "4.0M/s", "9" * 400, "\u0663M"],
 )
 def test_other_text_is_no_size(text: str) -> None:
     with pytest.raises(ValueError, match="not a size"):
@@ -64,7 +65,9 @@ def test_a_duration(text: str, duration_ns: int) -> None:
     assert units.parse_duration_ns(text) == duration_ns
 
 
-@pytest.mark.parametrize("text", ["", "5", "ms", "-5ms", "5 minutes", "1e3s", "5m"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "ms", "-5ms", "5 minutes", "1e3s", "5m", "9" * 400 + "h"]
+)
 def test_no_duration_names_the_known_units(text: str) -> None:
     with pytest.raises(ValueError, match="ns, us, ms, s, min, h or d"):
         units.parse_duration_ns(text)

@@ -105,7 +105,8 @@ def _restore_one(
         found = ownership.inspect(sysfs, entry, ours)
         if found.owner is Owner.OURS:
             return _write_back(entry, sysfs, found.path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # Of a path with a NUL, Python says ValueError.
         return _outcome(action, OutcomeKind.FAILED, str(error))
     if found.owner is Owner.FOREIGN and entry.knob == TABLE:
         return _outcome(action, OutcomeKind.UNCHANGED, ownership.OTHER_TABLE)

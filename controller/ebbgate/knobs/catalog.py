@@ -379,4 +379,6 @@ def same_value(name: str, written: str, seen: str) -> bool:
     except ValueError:
         return False
     knob = find_knob(name)
-    return knob is not None and knob.form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)
+    # In whole numbers: a damaged row may have one that no float can hold.
+    near = 100 * abs(ours - theirs) <= max(100, 6 * ours)
+    return knob is not None and knob.form.rounded and near

@@ -160,6 +160,28 @@ def test_a_damaged_journal_never_leads_to_another_file(
     assert harness.open == []
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"original": "9" * 400},
+        {"original": "9" * 5000},
+        {"last_written": "9" * 400},
+        {"path": f"{FOLDER}\0/sequential_cutoff"},
+        {"path": "/sys/block/bcache\0/bcache/sequential_cutoff"},
+    ],
+)
+def test_a_row_without_sense_keeps_no_other_knob_from_its_original(
+    harness: RestoreHarness, parts: dict[str, str]
+) -> None:
+    harness.left("sequential_cutoff", **{"original": "4194304", "last_written": "0", **parts})
+    harness.fake.write(f"{FOLDER}/sequential_cutoff", "1.0M")
+    before = harness.fake.read(f"{FOLDER}/sequential_cutoff")
+    found = {each.action.knob: each.kind for each in harness.restore()}
+    assert found.pop("sequential_cutoff") is not OutcomeKind.CHANGED
+    assert harness.fake.read(f"{FOLDER}/sequential_cutoff") == before
+    assert set(found.values()) == {OutcomeKind.CHANGED}
+
+
 # ---- errors -------------------------------------------------------------------------------------
 ERRNOS = [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR, errno.EBUSY, errno.ENOSPC]
 
