@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+SHOWN_MAX: Final = 255
+"""Characters of a path, or of a reason, in a status: it is published each second."""
 _BMP_END: Final = 0x10000
 _LOW_SURROGATE_BITS: Final = 10
 _UNSAFE: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +18,9 @@ from ebbgate.model.status_json import status_to_json
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
+
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 @click.command()
@@ -45,7 +49,7 @@ def unpin(context: Context, pin: str) -> None:
 
     What is in the cache stays there until the kernel needs the room.
     """
-    args: dict[str, Any] = {"pin": int(pin)} if pin.isdecimal() else {"path": _absolute(pin)}
+    args: dict[str, Any] = {"pin": int(pin)} if _NUMBER.fullmatch(pin) else {"path": _absolute(pin)}
     emit(context, ask(context, IntentKind.UNPIN, None, args), draw_outcome)
 
 

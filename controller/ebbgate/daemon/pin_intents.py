@@ -30,6 +30,7 @@ from ebbgate.model.pin import CACHE_SHARE_MAX, Pin
 from ebbgate.model.warm import JobStatus
 from ebbgate.probes.block import cached_volumes_below
 from ebbgate.probes.volume_state import cache_written_bytes
+from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import format_bytes
 from ebbgate.warm.pace import obstacle
 from ebbgate.warm.pinning import limit_text, step_bytes, touches
@@ -69,6 +70,7 @@ class PinIntents:
                 raise ActuationError(f"{PINS_MAX} files are pinned", "unpin one: ebbgate pins")
             found = await self._opened(path)
             loop = await self._loop_of(path, found)
+            self._check_new(loop, path, found)
             size, reads = await self._checked(loop, found)
             pin = await self.registry.add(
                 Pin(
@@ -176,6 +178,14 @@ class PinIntents:
                 "see ebbgate status for the volumes",
             )
         return self.volumes[name]
+
+    def _check_new(self, loop: VolumeLoop, path: str, found: Mapping[str, Any]) -> None:
+        """Raises ActuationError for a pinned file under another name: names are without end."""
+        file = found["inode"], found["generation"]
+        for pin in self.registry.of(loop.volume.name):
+            if pin.generation is not None and (pin.inode, pin.generation) == file:
+                why = f"{path} is the same file as {clean_text(pin.path, SHOWN_MAX)}"
+                raise ActuationError(f"{why}, which is pinned already", f"it is pin {pin.id}")
 
     async def _checked(self, loop: VolumeLoop, found: Mapping[str, Any]) -> tuple[int, int]:
         """Return the bytes and touches of a file. Raises ActuationError if it cannot be pinned."""

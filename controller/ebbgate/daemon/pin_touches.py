@@ -21,6 +21,7 @@ from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.log_messages.volumes import PIN_COLD
 from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.model.warm import JobState, JobStatus
+from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import format_ratio
 from ebbgate.warm.pinning import (
     READS_PER_S_MAX,
@@ -273,10 +274,10 @@ def _status(pin: Pin, each: _Touched, cache_bytes: int | None) -> PinStatus:
     known = cache_bytes and each.size_bytes is not None
     return PinStatus(
         id=pin.id,
-        path=pin.path,
+        path=clean_text(pin.path, SHOWN_MAX),
         state=each.state,
         who=pin.who,
-        why=each.why,
+        why=clean_text(each.why, SHOWN_MAX),
         size_bytes=each.size_bytes,
         cache_ratio=(each.size_bytes or 0) / cache_bytes if known and cache_bytes else None,
         hit_ratio=each.hit_ratio,

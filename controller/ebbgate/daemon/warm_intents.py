@@ -25,6 +25,7 @@ from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume
 from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
 from ebbgate.probes.block import cached_volumes_below, volume_uuid
+from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import DAY_NS, format_bytes, format_ns
 from ebbgate.warm.pace import obstacle, room_bytes
 
@@ -271,7 +272,7 @@ def _target(args: IntentArgs) -> str:
     """Name what is warmed."""
     if args.ranges:
         return f"{len(args.ranges)} saved ranges"
-    return args.path or f"{args.from_bytes}-{args.to_bytes}"
+    return clean_text(args.path, SHOWN_MAX) or f"{args.from_bytes}-{args.to_bytes}"
 
 
 def _of_device(volume: Volume, ranges: Sequence[tuple[int, int]]) -> dict[str, object]:

@@ -38,6 +38,13 @@ def test_a_path_is_sent_as_absolute(
     ]
 
 
+@pytest.mark.parametrize("word", ["9" * 5000, "9" * 19, "\u0663"])
+def test_what_is_no_number_of_a_pin_is_a_path(cli: Cli, word: str) -> None:
+    with cli.daemon(answers=(True, "done")):
+        cli("unpin", word)
+    assert [list(each["args"]) for each in cli.intents()] in ([["path"]], [])
+
+
 def test_pins_are_listed(cli: Cli) -> None:
     with cli.daemon() as store:
         absent = {"id": 1, "path": "/srv/b", "state": "absent", "why": "it is not mounted"}

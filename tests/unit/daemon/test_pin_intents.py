@@ -16,6 +16,7 @@ from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import Unavailable
 from ebbgate.model.override import IntentKind
 from ebbgate.model.pin import PinState, PinStatus
+from ebbgate.text import SHOWN_MAX
 from ebbgate.units import GIB, MIB
 from tests.intent_fixture import MINUTE_NS, Answered, IntentHarness
 from tests.waiting import until
@@ -30,6 +31,8 @@ OPENED: dict[str, Any] = {
     "pieces": 1,
     "left_out": {},
 }
+OTHER = "/srv/b"
+BOTH: dict[str, dict[str, Any]] = {PATH: OPENED, OTHER: {**OPENED, "inode": 6}}
 HANGS: dict[str, Any] = {"event": "none"}
 DONE: dict[str, Any] = {
     "event": "done",
@@ -63,7 +66,7 @@ class FakeProcess(WarmProcess):
         self.sent.append(dict(message))
         path = message.get("touch") or message.get("path")
         if path:
-            self.events.put_nowait(self.found.get(str(path), OPENED))
+            self.events.put_nowait(self.found.get(str(path), BOTH.get(str(path), OPENED)))
         elif message.get("command") == "touch":
             self.events.put_nowait({"event": "touched", "reads": 100, "hits": self.touched})
 
@@ -156,6 +159,25 @@ def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     intents.run(intents.dispatcher.warm.stop())
 
 
+def test_a_file_is_pinned_once_whatever_it_is_called(people: People) -> None:
+    assert people.pin().ok
+    again = people.pin("/srv/./a")
+    assert (again.ok, "is the same file as /srv/a, which is pinned already" in again.outcome) == (
+        False,
+        True,
+    )
+    FakeProcess.found = {OTHER: {**OPENED, "generation": 8}}
+    assert people.pin(OTHER).ok, "the same number, on another partition"
+
+
+def test_a_long_path_is_shortened_in_the_status(people: People) -> None:
+    path = "/" + "a" * 4000
+    assert people.pin(path).ok
+    assert len(people.pins[0].path) == SHOWN_MAX
+    assert len(people.intents.volume.loop.jobs[0].target) == SHOWN_MAX
+    assert people.unpin(path=path).ok
+
+
 def test_a_file_is_pinned_warmed_and_touched(people: People) -> None:
     found = people.pin()
     assert (found.ok, found.outcome) == (
@@ -231,7 +253,7 @@ def test_a_pin_ends_by_number_or_path(people: People, by: dict[str, Any]) -> Non
 
 def test_pins_survive_a_restart(people: People) -> None:
     people.pin()
-    people.pin("/srv/b")
+    people.pin(OTHER)
     people.unpin(path="/srv/b")
     people.restart()
     people.passes()
@@ -299,15 +321,15 @@ def test_a_file_system_without_generations_has_the_inode_alone(people: People) -
 def test_no_more_than_a_quarter_of_the_cache_is_pinned(people: People) -> None:
     FakeProcess.found = {
         PATH: {**OPENED, "bytes": 200 * MIB},
-        "/srv/b": {**OPENED, "bytes": 8 << 30},
+        OTHER: {**BOTH[OTHER], "bytes": 8 << 30},
     }
     cache = people.intents.volume.loop.state.current_frame
     assert cache is not None
-    refused = people.pin("/srv/b")
+    refused = people.pin(OTHER)
     assert (refused.ok, "do not fit" in refused.outcome) == (False, True)
     people.pin()
-    FakeProcess.found = {"/srv/b": {**OPENED, "bytes": (cache.cache_bytes or 0) // 4 - 100 * MIB}}
-    refused = people.pin("/srv/b")
+    FakeProcess.found = {OTHER: {**BOTH[OTHER], "bytes": (cache.cache_bytes or 0) // 4 - 100 * MIB}}
+    refused = people.pin(OTHER)
     assert "200 MiB of other pinned files are more than" in refused.outcome
     assert "unpin another file: ebbgate pins" in refused.outcome
     assert people.rows() == [(PATH, 5, 7, None)]
@@ -364,7 +386,7 @@ def test_an_invalid_row_is_set_aside_and_the_others_stay(
     people: People, column: str, value: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     people.pin()
-    people.pin("/srv/b")
+    people.pin(OTHER)
     people.rows()
     with closing(sqlite3.connect(people.intents.path)) as connection:
         connection.execute(f"UPDATE pins SET {column} = ? WHERE id = 2", (value,))
