@@ -17,8 +17,8 @@ LOG_BYTES: Final = 4 * MIB
 LOG_BYTES_HELD: Final = LOG_BYTES + LOG_BYTES // 4
 """A larger log could not be checkpointed, because another program keeps reading the file."""
 _LOG_ROOM_BYTES: Final = LOG_BYTES + LOG_BYTES // 2
-_BATCH_BYTES: Final = MIB
-"""One transaction adds less than this to the log."""
+BATCH_BYTES: Final = MIB
+"""One transaction usually adds less than this to the log."""
 _RESERVE_BYTES_MAX: Final = 32 * MIB
 _RESERVE_PART: Final = 16
 
@@ -46,13 +46,13 @@ class HistoryLimits:
 
     @property
     def sampling_bytes(self) -> int:
-        """Size of file and an log that cannot be checkpointed from which only status is written."""
+        """Size of file and a log that cannot be checkpointed from which only status is written."""
         return self.writing_bytes - min(self.size_bytes // _RESERVE_PART, _RESERVE_BYTES_MAX)
 
     @property
     def writing_bytes(self) -> int:
-        """Size of file and an log that cannot be checkpointed from which nothing is written."""
-        return self.size_bytes - _BATCH_BYTES
+        """Size of file and a log that cannot be checkpointed from which nothing is written."""
+        return self.size_bytes - BATCH_BYTES
 
 
 DEFAULT_LIMITS: Final = HistoryLimits()

@@ -23,7 +23,7 @@ from ebbgate.errors import Unavailable
 from ebbgate.log_messages.history import HISTORY_READER_ENDED, HISTORY_READER_STAYS
 from ebbgate.model.status import LogStatus
 from ebbgate.store.db import Store
-from ebbgate.store.limits import LOG_BYTES_HELD, HistoryLimits
+from ebbgate.store.limits import BATCH_BYTES, LOG_BYTES_HELD, HistoryLimits
 from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -66,6 +66,8 @@ class LogWatch:
     """The log of one database. Times: `wall_ns` Unix, `mono_ns` of one boot.
 
     `held_by`: the processes that keep it from being checkpointed, as text; empty without any.
+    `_total_bytes`: of file and held log, as last seen; `_batch_bytes`: what the largest transaction
+    so far has added to them.
     """
 
     path: Path
@@ -74,6 +76,8 @@ class LogWatch:
     log_bytes: int = 0
     room: LogRoom = LogRoom.ALL
     held_by: str = ""
+    _batch_bytes: int = BATCH_BYTES
+    _total_bytes: int = 0
     _since: tuple[int, int] | None = None
     _warned: bool = False
 
@@ -86,8 +90,13 @@ class LogWatch:
         """Checkpoint a log that is too long; return what may be written. Raises sqlite3.Error."""
         self.log_bytes = self._size_bytes()
         if self.log_bytes > LOG_BYTES_HELD and not store.fold_log(_FOLD_S):
+            total_bytes = store.file_bytes() + self.log_bytes
+            if self.held:
+                # Since the last look at most one transaction was written.
+                self._batch_bytes = max(self._batch_bytes, total_bytes - self._total_bytes)
+            self._total_bytes = total_bytes
             self._hold(wall_ns, mono_ns)
-            self.room = self._room(store.file_bytes() + self.log_bytes)
+            self.room = self._room(total_bytes)
         else:
             self.log_bytes = self._size_bytes()
             self._release(mono_ns)
@@ -111,6 +120,8 @@ class LogWatch:
         return LogStatus(self.log_bytes, self._since[0], self.held_by)
 
     def _room(self, total_bytes: int) -> LogRoom:
+        # Many volumes, or statuses with long lists, make a transaction larger than is usual.
+        total_bytes += self._batch_bytes - BATCH_BYTES
         if total_bytes < self.limits.sampling_bytes:
             return LogRoom.ALL
         return LogRoom.STATUS if total_bytes < self.limits.writing_bytes else LogRoom.NONE

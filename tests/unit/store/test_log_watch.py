@@ -99,6 +99,17 @@ def test_file_and_log_never_exceed_the_size(store: Store, path: Path) -> None:
     assert watch.look(store, 1, 1) is LogRoom.ALL
 
 
+@pytest.mark.parametrize("rows", [60, 70, 80, 90])
+def test_transactions_larger_than_usual_end_earlier(store: Store, path: Path, rows: int) -> None:
+    watch = LogWatch(path, SMALL)
+    with reading(path):
+        while watch.look(store, 1, 1) is not LogRoom.NONE:
+            with store.batch():
+                for number in range(rows):
+                    store.add_decision(BIG, number)
+        assert store.file_bytes() + size(path, "-wal") <= SMALL.size_bytes
+
+
 def test_a_blocked_checkpoint_and_its_end_are_logged_once(
     store: Store, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
