@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -23,8 +24,9 @@ import pytest
 from ebbgate.daemon.loop_silence import LoopSilence, measured_loop
 from ebbgate.errors import UsageError
 from ebbgate.intents.server import ControlServer
-from ebbgate.units import NS_PER_MS
+from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.control_harness import end, on_loop
+from tests.lab.host import scheduled_ns
 
 DEADLINE_S = 10.0
 SILENCE_NS_MAX = 500 * NS_PER_MS
@@ -46,10 +48,11 @@ class ControlHarness:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "c.sock"
         self.asked: list[tuple[str, str | None, Mapping[str, Any], str]] = []
-        self.silence = LoopSilence()
+        self.silence = LoopSilence(self.own_ns)
         self.hold = False
         self.held: list[asyncio.Future[Served]] = []
         self.control = ControlServer(self.path, self._submit)
+        self._main = threading.get_native_id()
         self._loop = measured_loop(self.silence)
         self._thread = Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -70,6 +73,16 @@ class ControlHarness:
         else:
             future.set_result(Served(True, f"{volume}: mode {args['mode']}"))
         return len(self.asked), future
+
+    def own_ns(self) -> int:
+        """The time without what the loop, or the test whose turn it waits for, had no core: other
+        programs of a machine make no silence of the loop.
+        """
+        threads = scheduled_ns(os.getpid())
+        waited = [
+            threads.get(each, (0, 0))[1] for each in (self._main, self._thread.native_id or 0)
+        ]
+        return time.monotonic_ns() - sum(waited)
 
     def call(self, work: Callable[[], Any]) -> Any:
         """On the event loop's thread."""
@@ -134,12 +147,12 @@ def cut_off(client: Client) -> str:
 
 def answers(harness: ControlHarness) -> None:
     """An honest client is answered within a second."""
-    begun = time.monotonic()
+    begun_ns = harness.own_ns()
     with closing(Client(harness.path)) as honest:
         honest.ask(id="honest")
         assert honest.read()["state"] == "accepted"
         assert honest.read()["state"] == "done"
-    assert time.monotonic() - begun < 1.0
+    assert harness.own_ns() - begun_ns < NS_PER_S
 
 
 def be_hostile(path: Path, seconds: float) -> None:

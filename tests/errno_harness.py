@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,10 @@ from tests.syscalls import Call
 ERRNOS: Final = (errno.EACCES, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ENOSPC)
 _PATIENCE_S: Final = 0.2
 """How long a life whose disk hangs waits for the journal, instead of ten seconds."""
-HANG_S: Final = 8.0
+_HANG_S: Final = 8.0
 """Longer than a life in which every step waits for the journal in vain."""
+_SLOWER: Final = 20
+"""A machine under load may be so many times slower than it was during the undisturbed run."""
 _BAD: Final = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
 
 
@@ -57,13 +60,20 @@ class FaultResult:
     broken: Sequence[str]
 
 
+def hang_s(took_s: float) -> float:
+    """Return after which time without a call a life hangs. `took_s`: of an undisturbed one."""
+    return max(_HANG_S, _SLOWER * took_s)
+
+
 class ErrnoHarness:
     """Runs lives on one machine; `expected`: the results of an undisturbed one."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._report = machine.told
+        begun_s = time.monotonic()
         self.calls = machine.calls(self._work)
+        self._hang_s = hang_s(time.monotonic() - begun_s)
         self.expected = self._read_report()
 
     def fails(self, place: int, number: int) -> FaultResult:
@@ -95,7 +105,7 @@ class ErrnoHarness:
                 return FaultResult(None, 0, [])
             child.hang()
             try:
-                while child.next_call(HANG_S) is not None:
+                while child.next_call(self._hang_s) is not None:
                     pass
             except TimeoutError:
                 broken.append("it does not end")

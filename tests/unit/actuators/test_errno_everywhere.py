@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -17,13 +18,15 @@ import pytest
 from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import OutcomeKind
-from ebbgate.units import NS_PER_S
+from ebbgate.units import MINUTE_NS, NS_PER_S
 from tests import syscalls
-from tests.errno_harness import ERRNOS, HANG_S, ErrnoHarness
+from tests.errno_harness import ERRNOS, ErrnoHarness, hang_s
 from tests.knob_life import knobs, wrong
 from tests.stop_harness import OTHER_SET_UUID, Machine, knob_of
 from tests.syscalls import Call
 
+DEADLINES_NS = tuple(3 * NS_PER_S // 2 * 4**power for power in range(4))
+"""A volume that waits for the one that hangs fails at each of them, one on a slow machine not."""
 pytestmark = [
     pytest.mark.skipif(not syscalls.possible(), reason="this process may not trace its children"),
     pytest.mark.timeout(300),
@@ -83,20 +86,24 @@ def test_a_hanging_volume_does_not_block_the_restore_of_another(tmp_path: Path) 
     changed = home.values(other)
     assert wrong(others, changed)
     held = machine.snapshot()
-    workers = VolumeWorkers(lambda: None, deadline_ns=3 * NS_PER_S // 2)
 
-    def work() -> None:
+    def work(deadline_ns: int = 10 * MINUTE_NS) -> None:
+        workers = VolumeWorkers(lambda: None, deadline_ns=deadline_ns)
         outcomes = [(o.action.volume, o.kind, o.error) for o in home.put_back(workers)]
         told.write_text(json.dumps(outcomes))
 
     own = sum(own_knob(machine, call) for call, _ in machine.moments(work))
     assert own > 20
     for place in range(0, own, own // 4):
-        machine.load(held)
-        for knob, value in changed.items():
-            machine.home.sysfs.write_text(str(knob_path(other, knob)), value)
-        hung = hang_at(machine, place, work)
-        outcomes = json.loads(told.read_text())
+        for deadline_ns in DEADLINES_NS:
+            machine.load(held)
+            for knob, value in changed.items():
+                machine.home.sysfs.write_text(str(knob_path(other, knob)), value)
+            ends_s = hang_s(deadline_ns / NS_PER_S)
+            hung = hang_at(machine, place, partial(work, deadline_ns), ends_s)
+            outcomes = json.loads(told.read_text())
+            if (other.name, OutcomeKind.FAILED) not in [(name, kind) for name, kind, _ in outcomes]:
+                break
         failed = [error for volume, kind, error in outcomes if kind == OutcomeKind.FAILED]
         assert wrong(others, home.values(other)) == {}, hung
         assert {volume for volume, kind, _ in outcomes if kind == OutcomeKind.FAILED} == {"bcache0"}
@@ -117,13 +124,16 @@ def own_knob(machine: Machine, call: Call) -> bool:
     return knob_of(call) in knobs(machine.volume) and not any(each in call.path for each in others)
 
 
-def hang_at(machine: Machine, place: int, work: Callable[[], None]) -> Call:
-    """Of the calls on knobs of the first volume the one with this number, from 0, never returns."""
+def hang_at(machine: Machine, place: int, work: Callable[[], None], end_s: float) -> Call:
+    """Of the calls on knobs of the first volume the one with this number, from 0, never returns.
+
+    `end_s`: after which time without a call the restore itself hangs.
+    """
     with machine.child(work) as child:
         calls = (call for call in child.calls() if own_knob(machine, call))
         call = next(islice(calls, place, None))
         child.hang()
-        while child.next_call(HANG_S) is not None:
+        while child.next_call(end_s) is not None:
             pass
     assert child.exit_code == 0, call
     return call
