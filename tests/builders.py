@@ -163,6 +163,21 @@ PROMOTION: Final[dict[str, Any]] = {
 """The status of promote_hot in a document."""
 
 
+ATTRIBUTION: Final[dict[str, Any]] = {
+    "why": "",
+    "observed_ns": 120 * NS_PER_S,
+    "cgroups": [
+        {"name": "/system.slice/postgresql.service", "reads": 3000, "writes": 200},
+        {"name": "/user.slice", "reads": 700, "writes": 0},
+    ],
+    "cgroups_others": 110,
+    "files": [
+        {"name": "/srv/db/big", "reads": 2400, "writes": 200},
+        {"name": "inode 131 on 252:0", "reads": 1000, "writes": 0},
+        {"name": "", "reads": 300, "writes": 0},
+    ],
+    "files_others": 110,
+}
 HEAT: Final[dict[str, Any]] = {
     "why": "",
     "observed_ns": 170 * NS_PER_S,
@@ -231,6 +246,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
             "miss_ratios": [0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.125, 0.1, 0.1],
         },
         "heat": HEAT,
+        "attribution": ATTRIBUTION,
         "promotion": PROMOTION,
         "knobs": {
             "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},

@@ -21,10 +21,12 @@ from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy import ADAPTIVE
 from ebbgate.probes.topology import discover, find
 from ebbgate.store.write_health import log_warning
+from ebbgate.units import MINUTE_NS
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
 
+_MISSED_BY_MAX: Final = 5
 MODELLED: Final = "hits (model)"
 """How the hit ratios of the miss-ratio curve are called."""
 
@@ -93,6 +95,7 @@ def _draw_one(page: Page, view: VolumeView) -> None:
     page.gap()
     page.facts(_facts(view))
     _paths(page, view.status)
+    _missed_by(page, view.status)
     _changed_knobs(page, view.status)
     draw_missing(page, view.status)
     for what, count in view.status.lost.items():
@@ -251,6 +254,27 @@ def _paths(page: Page, status: VolumeStatus) -> None:
         ],
         right=("REQUESTS", "BYTES", "P50", "P99"),
     )
+
+
+def _missed_by(page: Page, status: VolumeStatus) -> None:
+    """Print whose requests missed the cache, those with the most first."""
+    known = status.attribution
+    if known is None or not known.observed_ns:
+        return
+    minutes = known.observed_ns / MINUTE_NS
+    rows = [
+        (kind, each.name or none, *(f"{ios / minutes:.0f}" for ios in (each.reads, each.writes)))
+        for kind, found, none in (
+            ("cgroup", known.cgroups, "unknown"),
+            ("file", known.files, "unknown (direct I/O, metadata)"),
+        )
+        for each in found[:_MISSED_BY_MAX]
+    ]
+    if rows:
+        page.gap()
+        page.table(
+            ("MISSED BY", "", "READS/MIN", "WRITES/MIN"), rows, right=("READS/MIN", "WRITES/MIN")
+        )
 
 
 def _changed_knobs(page: Page, status: VolumeStatus) -> None:

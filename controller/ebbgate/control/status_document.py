@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ebbgate.control.promotion_status import promotion_status
 from ebbgate.knobs.catalog import CUTOFF, DELAY, MAX_SECTORS
+from ebbgate.model.attribution import AttributionStatus
 from ebbgate.model.decision import PROMOTION, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.heat import HeatStatus
@@ -82,6 +83,7 @@ class StatusInputs:
     pins: tuple[PinStatus, ...] = ()
     promotes: bool = False
     heat: HeatStatus = field(default_factory=HeatStatus)
+    attribution: AttributionStatus = field(default_factory=AttributionStatus)
     mover: MoverStatus = field(default_factory=MoverStatus)
 
 
@@ -126,6 +128,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         run_bytes=frame.run_bytes,
         miss_ratio=view.miss_ratio,
         heat=view.heat,
+        attribution=view.attribution,
         knobs=_knobs(view, frame),
         proposals=tuple(_proposal(each, decision) for each in decision.proposals),
         cleaning=_cleaning(view, frame),

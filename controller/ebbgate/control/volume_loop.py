@@ -324,6 +324,7 @@ class VolumeLoop:
             pins=self.pins,
             promotes=promotes,
             heat=self.signals.heat(frame, promote),
+            attribution=self.signals.attribution(),
             mover=self.mover,
             totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )

@@ -7,14 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.control.attribution_status import CachedAttribution
 from ebbgate.control.heat_status import CachedHeatStatus
 from ebbgate.knobs.catalog import DELAY
+from ebbgate.model.attribution import UNKNOWN_CGROUP, AttributionStatus
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
 from ebbgate.model.heat import HeatStatus, VolumeLayout
 from ebbgate.model.hot_set import HotSet
 from ebbgate.model.power import NOT_ASKED, DiskPower
-from ebbgate.model.records import HeatRecord, ReuseSamples, Tick, Tracked, TrackRefused
+from ebbgate.model.records import (
+    AttributionRecord,
+    HeatRecord,
+    ReuseSamples,
+    Tick,
+    Tracked,
+    TrackRefused,
+)
 from ebbgate.model.status import CacheWrites, MissRatioStatus
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import PromoteState
@@ -30,11 +39,12 @@ from ebbgate.signals.frame import (
 )
 from ebbgate.signals.hot_chunks import HotChunks
 from ebbgate.signals.kernel_sleep import KernelSleep
+from ebbgate.signals.recent_attribution import RecentAttribution, add_attribution
 from ebbgate.signals.recent_misses import RecentMisses, add_period
 from ebbgate.signals.totals import Changes, Totals
 from ebbgate.signals.volume_curve import VolumeCurve
 
-SignalRecord = HeatRecord | ReuseSamples | Tick | Tracked | TrackRefused
+SignalRecord = AttributionRecord | HeatRecord | ReuseSamples | Tick | Tracked | TrackRefused
 """Records that change the signals of a volume, and nothing else."""
 
 
@@ -43,7 +53,7 @@ class VolumeSignals:
     """What was measured of one volume. `since_unix_ns`: when the daemon began to follow it.
 
     `last_seen`: the last look at sysfs. `lost`: what the probe had to drop. `power`: whether the
-    disks below turn. `layout`: who owns the chunks of the volume.
+    disks below turn. `layout`: who owns the chunks of the volume. `cgroups`: paths by id.
     """
 
     writer: KnobWriter
@@ -53,12 +63,15 @@ class VolumeSignals:
     lost: Mapping[str, int] = field(default_factory=dict)
     power: DiskPower = NOT_ASKED
     layout: VolumeLayout | None = None
+    cgroups: Mapping[int, str] = field(default_factory=dict)
     _frames: FrameState = field(default_factory=FrameState)
     _kernel_sleep: KernelSleep | None = None
     _dirty_since_ns: int | None = None
     _curve: VolumeCurve = field(default_factory=VolumeCurve)
     _misses: RecentMisses = field(default_factory=RecentMisses)
     _heat: CachedHeatStatus = field(default_factory=CachedHeatStatus)
+    _who: RecentAttribution = field(default_factory=RecentAttribution)
+    _attribution: CachedAttribution = field(default_factory=CachedAttribution)
     _hot: HotChunks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,6 +87,9 @@ class VolumeSignals:
         if isinstance(record, HeatRecord):
             self._frames = on_heat(self._frames, record)
             self._misses = add_period(self._misses, record.period)
+            return
+        if isinstance(record, AttributionRecord):
+            self._who = add_attribution(self._who, record.period)
             return
         if isinstance(record, Tracked | TrackRefused):
             self._frames = on_tracked(self._frames, record)
@@ -132,6 +148,14 @@ class VolumeSignals:
     def heat(self, frame: Frame, promote: PromoteState) -> HeatStatus:
         """Return where users missed the cache of late."""
         return self._heat.get(self._misses, frame, promote, self.writer.volume.size_bytes)
+
+    def attribution(self) -> AttributionStatus:
+        """Return whose requests missed the cache of late."""
+        return self._attribution.get(self._who, self.cgroups, self.layout)
+
+    def missed_cgroups(self) -> set[int]:
+        """Return the ids of the cgroups that missed the cache of late."""
+        return self._who.cgroups.known.keys() - {UNKNOWN_CGROUP}
 
     def hot_set(self) -> HotSet:
         """Return the parts of the volume that were used last."""

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from ebbgate import __version__
 from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import EACH_SECOND_NS
+from ebbgate.daemon.cgroup_names import CgroupNames
 from ebbgate.daemon.hang_watch import HangWatch
 from ebbgate.daemon.intent_dispatcher import ENDED, IntentDispatcher
 from ebbgate.daemon.layout_reader import LayoutReader
@@ -69,6 +70,7 @@ class Daemon:
             *(self, self.overrides, recorder, config.history_path, first), config.pin_limit
         )
         self.layouts = LayoutReader(sysfs, self.volumes)
+        self.cgroups = CgroupNames(self.volumes)
         self.movers = PromotionMovers(sysfs, self.volumes)
         self.control = ControlServer(config.socket_path, self.intents.submit)
         self.watchdog = Watchdog()
@@ -193,6 +195,7 @@ class Daemon:
             self.intents.warm.poll()
             self.intents.pins.poll()
             self.layouts.poll()
+            self.cgroups.poll()
             self.movers.poll()
             await _let_others()
         for name in list(self.volumes):

@@ -116,7 +116,7 @@ class LayoutReader:
             )
         else:
             now_ns = self._now_ns()
-            layout = VolumeLayout(now_ns, found.groups, found.runs)
+            layout = VolumeLayout(now_ns, found.groups, found.runs, found.inodes)
             status = LayoutStatus(
                 found.files, found.known_bytes, found.left_out, now_ns, found.error
             )

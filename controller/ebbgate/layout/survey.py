@@ -6,8 +6,8 @@ It runs in a process of its own (`warm/worker.py`), which may open every file. e
     {"layout": PATTERNS, "volume": KERNEL_NAME, "tables": {DM_NAME: [TARGET]}}
 
 with the tables of device-mapper, which this process may not read: [START, LENGTH, KIND, PARAMS],
-in sectors. The answer is in lines of bounded
-length: `groups` (the next names), `runs` (the next [FIRST, END, GROUP]), then `surveyed`.
+in sectors. The answer is in lines of bounded length: `groups` (the next names), `runs` (the next
+[FIRST, END, GROUP]), `inodes` (the next [DEVICE, INODE, GROUP]), then `surveyed`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ebbgate.layout.locate import expand
 from ebbgate.layout.mapping import Layers, Piece, place
 from ebbgate.layout.mounts import Mounts
 from ebbgate.layout.survey_answer import FILES_MAX, NAME_CHARS_MAX, TEXT_CHARS_MAX
+from ebbgate.model.attribution import FileId
 from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.text import clean_text
 from ebbgate.units import format_bytes
@@ -44,8 +45,8 @@ _PIECES_MAX: Final = 1 << 17
 """Of one file. It takes about 100 MiB of memory then."""
 
 Event = tuple[str, dict[str, object]]
-_Top = tuple[str, Layers, str]
-"""The name of a group, the layers below its file, and the file's own."""
+_Top = tuple[str, Layers, str, FileId | None]
+"""The name of a group, the layers below its file, the file's own, and its inode on this machine."""
 
 
 @dataclass(slots=True)
@@ -60,6 +61,7 @@ class _Found:
     deadline_s: float
     groups: dict[str, int] = field(default_factory=dict)
     owners: ChunkOwners = field(default_factory=ChunkOwners)
+    inodes: dict[FileId, int] = field(default_factory=dict)
     files: int = 0
     known_bytes: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
@@ -113,9 +115,9 @@ def survey(
 
 
 def _file(reader: ChainReader, path: Path, name_of: Callable[[Path], str]) -> Iterator[_Top]:
-    """Yield a file. Raises EbbgateError."""
+    """Yield a file. Raises EbbgateError, OSError."""
     layers = reader.read_next(path)
-    yield name_of(path), layers, str(path)
+    yield name_of(path), layers, str(path), file_id(path)
 
 
 def _of_guest(found: _Found, reader: ChainReader, path: Path) -> Iterator[_Top]:
@@ -128,7 +130,7 @@ def _of_guest(found: _Found, reader: ChainReader, path: Path) -> Iterator[_Top]:
     for error in said.errors:
         found.leave_out("not known to its guest", error)
     for file in said.files:
-        yield f"{path}, {file}", guest.reachable(layers, file), file
+        yield f"{path}, {file}", guest.reachable(layers, file), file, None
 
 
 def _add_all(found: _Found, volume: str, tops: Iterable[_Top]) -> None:
@@ -143,7 +145,15 @@ def _add_all(found: _Found, volume: str, tops: Iterable[_Top]) -> None:
         found.leave_out(_NOT_MAPPED, str(error))
 
 
-def _add(found: _Found, volume: str, name: str, layers: Layers, top: str) -> None:
+def file_id(path: Path) -> FileId:
+    """Return a file's inode, as the probe numbers it. Raises OSError."""
+    known = path.stat()
+    return FileId(os.major(known.st_dev) << 20 | os.minor(known.st_dev), known.st_ino)
+
+
+def _add(
+    found: _Found, volume: str, name: str, layers: Layers, top: str, inode: FileId | None
+) -> None:
     try:
         here, why = _pieces(volume, layers, top)
         if why:
@@ -153,6 +163,8 @@ def _add(found: _Found, volume: str, name: str, layers: Layers, top: str) -> Non
         for piece in here:
             found.owners.add(group, piece.layer_bytes, piece.length_bytes)
             found.known_bytes += piece.length_bytes
+        if inode:
+            found.inodes[inode] = group
         found.files += 1
     except EbbgateError as error:
         found.leave_out(_NOT_MAPPED, error.message)
@@ -178,6 +190,12 @@ def _answer(found: _Found, changed: bool) -> Iterator[Event]:
     for start in range(0, len(runs), _RUNS_A_LINE):
         part = runs[start : start + _RUNS_A_LINE]
         yield "runs", {"runs": [(run.first, run.end, run.group) for run in part]}
+    inodes = list(found.inodes.items())
+    for start in range(0, len(inodes), _RUNS_A_LINE):
+        yield (
+            "inodes",
+            {"inodes": [(*id_, group) for id_, group in inodes[start : start + _RUNS_A_LINE]]},
+        )
     if chunks_left_out:
         size = format_bytes(chunks_left_out * CHUNK_BYTES)
         found.error = found.error or f"{size} of the files are in too many pieces"

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ebbgate.errors import Unavailable
 from ebbgate.layout.chunk_owners import RUNS_MAX
+from ebbgate.model.attribution import FileId
 from ebbgate.model.heat import ChunkRun
 from ebbgate.text import clean_text
 
@@ -23,12 +24,14 @@ _NUMBER_MAX: Final = 1 << 62
 class Surveyed:
     """The whole answer.
 
+    - `inodes`: the group of each file that is one itself.
     - `left_out`: files of which nothing is known, by reason; `error`: the first of them, and why.
     - `changed`: a device was another one at the end, so that nothing of it may be used.
     """
 
     groups: tuple[str, ...]
     runs: tuple[ChunkRun, ...]
+    inodes: Mapping[FileId, int]
     files: int
     known_bytes: int
     left_out: Mapping[str, int]
@@ -43,6 +46,7 @@ class SurveyAnswer:
     chunks: int
     _groups: list[str] = field(default_factory=list)
     _runs: list[ChunkRun] = field(default_factory=list)
+    _inodes: dict[FileId, int] = field(default_factory=dict)
 
     def take(self, event: Mapping[str, Any]) -> Surveyed | None:
         """Take a line; return the answer once it is whole. Raises Unavailable."""
@@ -68,6 +72,9 @@ class SurveyAnswer:
             for each in event["runs"]:
                 self._add_run(*each)
             _bounded(len(self._runs), RUNS_MAX)
+        elif name == "inodes":
+            for each in event["inodes"]:
+                self._add_inode(*each)
         elif name == "surveyed":
             return self._whole(event)
         else:
@@ -81,6 +88,13 @@ class SurveyAnswer:
             raise ValueError(run)
         self._runs.append(run)
 
+    def _add_inode(self, dev: object, inode: object, group: object) -> None:
+        found = _number(group)
+        if found >= len(self._groups):
+            raise ValueError(group)
+        self._inodes[FileId(_number(dev), _number(inode, 1 << 64))] = found
+        _bounded(len(self._inodes), FILES_MAX)
+
     def _whole(self, event: Mapping[str, Any]) -> Surveyed:
         left_out = {
             _text(why, TEXT_CHARS_MAX): _number(count) for why, count in event["left_out"].items()
@@ -89,6 +103,7 @@ class SurveyAnswer:
         return Surveyed(
             tuple(self._groups),
             tuple(self._runs),
+            self._inodes,
             _number(event["files"]),
             _number(event["bytes"]),
             left_out,
@@ -103,8 +118,8 @@ def _text(value: object, chars_max: int) -> str:
     return value
 
 
-def _number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _NUMBER_MAX:
+def _number(value: object, end: int = _NUMBER_MAX) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < end:
         raise ValueError(value)
     return value
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
+from ebbgate.model.attribution import FileId
 from ebbgate.model.promotion import ChunkState
 from ebbgate.units import MIB
 
@@ -58,12 +60,14 @@ class ChunkRun:
 class VolumeLayout:
     """Who owns the chunks of a volume, as read at `read_ns`.
 
-    `groups`: names of files, relations or images. `runs`: ascending, without overlap.
+    `groups`: names of files, relations or images. `runs`: ascending, without overlap. `files`: the
+    group of each inode that was read.
     """
 
     read_ns: int
     groups: tuple[str, ...] = ()
     runs: tuple[ChunkRun, ...] = ()
+    files: Mapping[FileId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

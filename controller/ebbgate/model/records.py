@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ebbgate.model.attribution import AttributionPeriod
 from ebbgate.model.heat import HeatPeriod
 
 PROTOCOL_VERSION = 1
@@ -152,6 +153,15 @@ class HeatRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class AttributionRecord:
+    """Whose requests missed the cache since the record before."""
+
+    volume: str
+    at_ns: int
+    period: AttributionPeriod
+
+
+@dataclass(frozen=True, slots=True)
 class Tracked:
     """The probe follows this volume from now on.
 
@@ -206,6 +216,7 @@ Record = (
     | QueueSample
     | ReuseSamples
     | HeatRecord
+    | AttributionRecord
     | Tracked
     | TrackRefused
     | Untracked

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ebbgate.model.attribution import AttributionStatus
 from ebbgate.model.decision import Condition, GateKind
 from ebbgate.model.frame import Rates, Regime
 from ebbgate.model.heat import HeatStatus
@@ -252,6 +253,7 @@ class VolumeStatus:
     run_bytes: Mapping[Direction, tuple[float, ...]] = field(default_factory=dict)
     miss_ratio: MissRatioStatus | None = None
     heat: HeatStatus | None = None
+    attribution: AttributionStatus | None = None
     knobs: Mapping[str, KnobStatus] = field(default_factory=dict)
     proposals: tuple[ProposalStatus, ...] = ()
     cleaning: CleaningStatus | None = None

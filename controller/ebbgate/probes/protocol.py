@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ebbgate.errors import Unavailable
+from ebbgate.model.attribution import AttributionPeriod, FileId, Misses
 from ebbgate.model.heat import ChunkMisses, HeatPeriod
 from ebbgate.model.records import (
     PROTOCOL_VERSION,
     Arrivals,
+    AttributionRecord,
     Bye,
     Direction,
     Edge,
@@ -38,6 +40,11 @@ Json = dict[str, Any]
 _NOTHING: Json = {}
 HEAT_CHUNKS_MAX: Final = 2048
 """A record of misses has at most this many chunks (bpf/records.c)."""
+CGROUPS_MAX: Final = 64
+FILES_MAX: Final = 256
+"""A record of whose misses they were has at most this many of both (bpf/attribution_record.c)."""
+_ID_MAX: Final = (1 << 64) - 1
+_DEV_MAX: Final = (1 << 32) - 1
 NOT_TRACKED: Final = "not_tracked"
 """A command for a volume whose `track` was refused, or that has just vanished."""
 
@@ -147,6 +154,39 @@ def _heat(raw: Json) -> HeatRecord:
     return HeatRecord(raw["vol"], raw["ns"], period)
 
 
+def _attribution(raw: Json) -> AttributionRecord:
+    since_ns, until_ns = _count(raw["since_ns"]), _count(raw["until_ns"])
+    if not since_ns <= until_ns <= raw["ns"]:
+        raise ValueError("a period that ends before it begins")
+    cgroups = _rows(raw["cgroups"], 3, CGROUPS_MAX)
+    files = _rows(raw["inodes"], 4, FILES_MAX)
+    period = AttributionPeriod(
+        since_ns,
+        until_ns,
+        {_count(id_, _ID_MAX): Misses(*map(_count, misses)) for id_, *misses in cgroups},
+        {
+            FileId(_count(dev, _DEV_MAX), _count(inode, _ID_MAX)): Misses(*map(_count, misses))
+            for dev, inode, *misses in files
+        },
+        _count(raw["cgroups_left_out"]) + _count(raw["cgroups_dropped"]),
+        _count(raw["inodes_left_out"]) + _count(raw["inodes_dropped"]),
+    )
+    return AttributionRecord(raw["vol"], raw["ns"], period)
+
+
+def _rows(numbers: object, width: int, rows_max: int) -> list[tuple[object, ...]]:
+    if not isinstance(numbers, list) or len(numbers) > width * rows_max:
+        raise ValueError("no list of numbers, or too many")
+    fields = iter(numbers)
+    return list(zip(*[fields] * width, strict=True))
+
+
+def _count(value: object, most: int = (1 << 53)) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"no count: {value!r:.40}")
+    return value
+
+
 def _error(raw: Json) -> Record:
     """Return a refused `track` with its volume, any other refused command as a warning."""
     text, command = raw["text"], raw.get("cmd", "")
@@ -169,6 +209,7 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "queue": _queue,
     "reuse": lambda raw: ReuseSamples(raw["vol"], raw["ns"], tuple(map(int, raw["refs"]))),
     "heat": _heat,
+    "attribution": _attribution,
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
     "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "requested")),
     "warn": lambda raw: ProbeWarning(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),

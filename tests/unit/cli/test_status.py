@@ -45,6 +45,22 @@ def test_with_a_daemon_its_status_is_shown(cli: Cli) -> None:
     assert f"daemon 0.1.0 (pid {os.getpid()}), probe ebpf: running" in result.out
 
 
+def test_whose_requests_missed_the_cache_is_shown(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+        lines = [" ".join(line.split()) for line in cli("status", "bcache0").out.splitlines()]
+        start = lines.index("MISSED BY READS/MIN WRITES/MIN") + 1
+        assert lines[start : start + 5] == [
+            "cgroup /system.slice/postgresql.service 1500 100",
+            "cgroup /user.slice 350 0",
+            "file /srv/db/big 1200 100",
+            "file inode 131 on 252:0 500 0",
+            "file unknown (direct I/O, metadata) 150 0",
+        ]
+        store.set_live("bcache0", live_document(attribution={"why": "no record"}), NOW_NS)
+        assert "MISSED BY" not in cli("status", "bcache0").out
+
+
 def test_lost_history_records_are_reported(cli: Cli) -> None:
     history = {"written": True, "dropped": 12, "trouble": {"why": "database or disk is full"}}
     with cli.daemon() as store:

@@ -18,6 +18,7 @@ from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.attribution import FileId
 from ebbgate.model.heat import ChunkRun
 from ebbgate.model.status import LayoutStatus
 from ebbgate.model.volume import Mode
@@ -29,6 +30,7 @@ from tests.volume_loop_fixture import LoopHarness
 MINUTE_NS = 60 * NS_PER_S
 GROUPS = {"event": "groups", "names": ["/srv/a"]}
 RUNS = {"event": "runs", "runs": [[4, 6, 0]]}
+INODES = {"event": "inodes", "inodes": [[3, 12, 0]]}
 END: dict[str, Any] = {
     "event": "surveyed",
     "files": 1,
@@ -65,7 +67,7 @@ class Reader:
     def __init__(self, loop: VolumeLoop) -> None:
         self.loop = loop
         self.now_ns = 0
-        self.answers: list[list[dict[str, Any]]] = [[GROUPS, RUNS, END]]
+        self.answers: list[list[dict[str, Any]]] = [[GROUPS, RUNS, INODES, END]]
         self.made: list[FakeProcess] = []
         self.tables = FakeTables()
         self.volumes = {"bcache0": loop}
@@ -117,6 +119,8 @@ def test_a_layout_goes_to_the_frame_and_to_the_status(reader: Reader) -> None:
     reader.passes(7 * NS_PER_S)
     assert reader.made[0].request == {"layout": ("/srv/*",), "volume": "bcache0", "tables": {}}
     assert reader.runs == (ChunkRun(4, 6, 0),)
+    assert reader.loop.signals.layout is not None
+    assert reader.loop.signals.layout.files == {FileId(3, 12): 0}
     assert reader.status == LayoutStatus(1, 4096, {"on another device": 2}, 7 * NS_PER_S)
     layout = reader.loop.signals.layout
     assert layout is not None

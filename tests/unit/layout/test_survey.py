@@ -23,6 +23,7 @@ from ebbgate.layout.dm_table import without_secrets
 from ebbgate.layout.fiemap import ExtentFlag
 from ebbgate.layout.survey import survey
 from ebbgate.layout.survey_answer import SurveyAnswer, Surveyed
+from ebbgate.model.attribution import FileId
 from ebbgate.model.heat import ChunkRun
 from ebbgate.units import GIB, MIB
 from tests.fake_sysfs import FakeSysfs
@@ -63,6 +64,11 @@ def read(
     raise AssertionError("the answer has no end")
 
 
+def inode(path: Path) -> FileId:
+    known = path.stat()
+    return FileId(os.major(known.st_dev) << 20 | os.minor(known.st_dev), known.st_ino)
+
+
 def test_files_become_groups_with_runs(machine: LayoutMachine, tmp_path: Path) -> None:
     one = machine.file([(0, 0, 2 * MIB)], "a")
     two = machine.file([(0, 9 * MIB, MIB), (MIB, 20 * MIB, 4096)], "b")
@@ -71,6 +77,7 @@ def test_files_become_groups_with_runs(machine: LayoutMachine, tmp_path: Path) -
     assert found.runs == (ChunkRun(1, 3, 0), ChunkRun(10, 11, 1), ChunkRun(21, 22, 1))
     assert (found.files, found.known_bytes, found.left_out) == (2, 3 * MIB + 4096, {})
     assert (found.error, found.changed) == ("", False)
+    assert found.inodes == {inode(one): 0, inode(two): 1}
 
 
 def test_files_elsewhere_or_without_data_are_counted(

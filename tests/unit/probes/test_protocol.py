@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.errors import Unavailable
+from ebbgate.model.attribution import AttributionPeriod, FileId, Misses
 from ebbgate.model.heat import ChunkMisses, HeatPeriod
 from ebbgate.model.records import (
     Arrivals,
+    AttributionRecord,
     Bye,
     Direction,
     Edge,
@@ -32,7 +34,14 @@ from ebbgate.model.records import (
     TrackRefused,
     Untracked,
 )
-from ebbgate.probes.protocol import HEAT_CHUNKS_MAX, NOT_TRACKED, BadRecord, parse_line
+from ebbgate.probes.protocol import (
+    CGROUPS_MAX,
+    FILES_MAX,
+    HEAT_CHUNKS_MAX,
+    NOT_TRACKED,
+    BadRecord,
+    parse_line,
+)
 from tests.builders import probe_tick
 
 HELLO = {
@@ -53,6 +62,19 @@ HEAT = {
     "chunks": [700, 5, 1, 0, 0, 3, 0, 2],
     "left_out": 4,
     "dropped": 1,
+}
+ATTRIBUTION = {
+    "t": "attribution",
+    "ns": 31,
+    "vol": "v",
+    "since_ns": 20,
+    "until_ns": 30,
+    "cgroups": [4294967999, 5, 1, 0, 2, 0],
+    "cgroups_left_out": 1,
+    "cgroups_dropped": 2,
+    "inodes": [264241152, 18446744073709551615, 4, 0, 0, 0, 3, 1],
+    "inodes_left_out": 3,
+    "inodes_dropped": 4,
 }
 QUEUE = {
     "t": "queue",
@@ -77,6 +99,24 @@ QUEUE = {
                 "v",
                 30,
                 HeatPeriod(20, 30, (ChunkMisses(700, 5, 1, 0), ChunkMisses(0, 3, 0, 2)), 4, 1),
+            ),
+        ),
+        (
+            ATTRIBUTION,
+            AttributionRecord(
+                "v",
+                31,
+                AttributionPeriod(
+                    20,
+                    30,
+                    {4294967999: Misses(5, 1), 0: Misses(2, 0)},
+                    {
+                        FileId(252 << 20, (1 << 64) - 1): Misses(4, 0),
+                        FileId(0, 0): Misses(3, 1),
+                    },
+                    cgroups_unlisted=3,
+                    files_unlisted=7,
+                ),
             ),
         ),
         ({**HEAT, "chunks": []}, HeatRecord("v", 30, HeatPeriod(20, 30, (), 4, 1))),
@@ -128,7 +168,9 @@ def test_each_type_of_record(raw: dict[str, Any], record: Record) -> None:
     assert parse_line(json.dumps(raw).encode() + b"\n") == record
 
 
-@pytest.mark.parametrize("raw", [HELLO, HEAT, QUEUE, probe_tick()], ids=lambda raw: str(raw["t"]))
+@pytest.mark.parametrize(
+    "raw", [HELLO, HEAT, ATTRIBUTION, QUEUE, probe_tick()], ids=lambda raw: str(raw["t"])
+)
 def test_unknown_fields_are_ignored(raw: dict[str, Any]) -> None:
     newer = {**raw, "new": {"of": ["a", "newer", "probe"]}}
     assert parse_line(json.dumps(newer)) == parse_line(json.dumps(raw))
@@ -228,6 +270,21 @@ def test_another_protocol_version_is_refused_with_the_next_step(protocol: object
         json.dumps({**HEAT, "since_ns": 31}),
         json.dumps({**HEAT, "dropped": -1}),
         json.dumps({**HEAT, "left_out": []}),
+        json.dumps({**ATTRIBUTION, "cgroups": [7, 5]}),
+        json.dumps({**ATTRIBUTION, "cgroups": [7, 5, -1]}),
+        json.dumps({**ATTRIBUTION, "cgroups": [7, 5, 1.0]}),
+        json.dumps({**ATTRIBUTION, "cgroups": [7, True, 1]}),
+        json.dumps({**ATTRIBUTION, "cgroups": [1 << 64, 5, 1]}),
+        json.dumps({**ATTRIBUTION, "cgroups": [7, 5, 1] * (CGROUPS_MAX + 1)}),
+        json.dumps({**ATTRIBUTION, "cgroups": {"7": 1}}),
+        json.dumps({**ATTRIBUTION, "inodes": [1, 2, 3]}),
+        json.dumps({**ATTRIBUTION, "inodes": [1 << 32, 2, 3, 4]}),
+        json.dumps({**ATTRIBUTION, "inodes": [1, 2, 3, 4] * (FILES_MAX + 1)}),
+        json.dumps({**ATTRIBUTION, "inodes": None}),
+        json.dumps({**ATTRIBUTION, "since_ns": 31}),
+        json.dumps({**ATTRIBUTION, "until_ns": 32}),
+        json.dumps({**ATTRIBUTION, "inodes_dropped": -1}),
+        json.dumps({**ATTRIBUTION, "cgroups_left_out": "1"}),
         '{"t":"bye","ns":"now","why":"quit"}',
         '{"t":"bye","why":"quit"}',
         '{"t":"track","ns":1,"vol":["bcache0"]}',
@@ -245,16 +302,28 @@ JSON = st.recursive(
     max_leaves=8,
 )
 TYPES = st.sampled_from(
-    ["tick", "edge", "queue", "reuse", "heat", "track", "untrack", "warn", "error", "bye"]
+    [
+        "tick",
+        "edge",
+        "queue",
+        "reuse",
+        "heat",
+        "attribution",
+        "track",
+        "untrack",
+        "warn",
+        "error",
+        "bye",
+    ]
 )
-FIELDS = st.sampled_from(sorted({**probe_tick(), **HEAT, "refs": []}))
+FIELDS = st.sampled_from(sorted({**probe_tick(), **HEAT, **ATTRIBUTION, "refs": []}))
 
 
 @settings(max_examples=30)
 @given(TYPES, st.dictionaries(FIELDS, JSON))
 def test_no_record_raises_another_error(kind: str, fields: dict[str, Any]) -> None:
     try:
-        parse_line(json.dumps({**probe_tick(), **HEAT, **fields, "t": kind}))
+        parse_line(json.dumps({**probe_tick(), **HEAT, **ATTRIBUTION, **fields, "t": kind}))
     except BadRecord as error:
         assert kind in str(error) or "in " in str(error)
 

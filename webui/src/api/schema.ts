@@ -528,6 +528,21 @@ export interface components {
             /** @description Its value as the kernel writes it. */
             value: string;
         };
+        /** @description Whose requests missed the cache in the last minutes. Older misses count less. */
+        Attribution: {
+            /** @description Cgroups with the most misses. */
+            cgroups: components["schemas"]["MissedBy"][];
+            /** @description Misses of all other cgroups. Unit: requests. */
+            cgroups_others: number;
+            /** @description Files with the most misses; direct I/O tells none. */
+            files: components["schemas"]["MissedBy"][];
+            /** @description Misses of all other files. Unit: requests. */
+            files_others: number;
+            /** @description The time that the misses cover. Unit: ns. */
+            observed_ns: number;
+            /** @description Why it is unknown; empty if it is known. */
+            why: string;
+        };
         /** @description Whether a part of ebbgate is available. */
         Availability: {
             /** @description Whether it is available. */
@@ -1078,6 +1093,15 @@ export interface components {
             /** @description Sizes of the cache, rising by a factor of 2^(1/4); the middle one is the present size. Unit: B. */
             sizes_bytes: number[];
         };
+        /** @description A cgroup or a file whose requests missed the cache of late. Older misses count less. */
+        MissedBy: {
+            /** @description The cgroup's path or the file; empty for all of which none is known. */
+            name: string;
+            /** @description Reads that missed it. Unit: requests. */
+            reads: number;
+            /** @description Writes that went to the backing device. Unit: requests. */
+            writes: number;
+        };
         /** @description A part of the volume that users missed in the cache of late. */
         MissedChunk: {
             /** @description Its number from the start of the volume, in chunks of 1 MiB. Unit: chunks. */
@@ -1406,6 +1430,8 @@ export interface components {
             at_ns: number;
             /** @description When the daemon wrote this status. Unit: s since 1970. */
             at_unix_s: number;
+            /** @description Whose requests missed the cache; null from an older daemon. */
+            attribution: components["schemas"]["Attribution"] | null;
             /** @description Requests in flight at the backing device. Unit: requests. */
             backing_depth_ios: number | null;
             /** @description Whether its disks turn: active, idle, standby or unknown. Of several, the most awake one. */

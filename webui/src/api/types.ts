@@ -7,6 +7,7 @@ type Schemas = components["schemas"];
 export type Advice = Schemas["Advice"];
 export type AdviceList = Schemas["AdviceList"];
 export type AppliedAdvice = Schemas["AppliedAdvice"];
+export type Attribution = Schemas["Attribution"];
 export type Checked = Schemas["PolicyCheck"];
 export type DeviceReport = Schemas["DeviceReport"];
 export type DoctorReport = Schemas["DoctorReport"];

@@ -67,7 +67,7 @@ export function halfShare(bins: readonly number[]): number | null {
 }
 
 /** Misses per minute; null where no time was observed. */
-export function perMinute(heat: Heat, misses: number): number | null {
+export function perMinute(heat: Pick<Heat, "observed_ns">, misses: number): number | null {
   return heat.observed_ns > 0 ? (misses * 60e9) / heat.observed_ns : null;
 }
 

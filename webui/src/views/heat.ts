@@ -8,6 +8,7 @@ import { sizeCurve } from "./cacheSizes";
 import { fill, h, text } from "./dom";
 import { follow } from "./follow";
 import { policyLabel } from "./labels";
+import { missedByPart } from "./missedBy";
 import { missMap, type MissMap } from "./missMap";
 import { missTables } from "./missTables";
 import { emptyState } from "./overview";
@@ -28,6 +29,7 @@ function oneVolume(parent: HTMLElement, name: string): View {
   const notes = h("div", { class: "notes" });
   const picture = missMap();
   const tables = missTables();
+  const owners = missedByPart();
   const moves = promotionPart();
   const sizes = sizeCurve();
   const content = h(
@@ -38,6 +40,7 @@ function oneVolume(parent: HTMLElement, name: string): View {
     picture.element,
     h("div", { class: "charts" }, moves.element, sizes.element),
     tables.element,
+    owners.element,
   );
   const { missing, stop } = follow(name, content, (volume) => {
     text(title, `Heat of ${volume.title}`);
@@ -48,7 +51,7 @@ function oneVolume(parent: HTMLElement, name: string): View {
       fill(links, all, " · ", h("a", { href: format("volume", volume.volume) }, "Volume"));
     }
     fill(notes, volume.stale && h("p", { class: "remark" }, staleText(volume)));
-    for (const part of [picture, moves, sizes, tables]) part.update(volume);
+    for (const part of [picture, moves, sizes, tables, owners]) part.update(volume);
   });
   parent.append(content, missing);
   return {

@@ -52,6 +52,25 @@ class Heat(Model):
     )
 
 
+class MissedBy(Model):
+    """A cgroup or a file whose requests missed the cache of late. Older misses count less."""
+
+    name: str = doc("The cgroup's path or the file; empty for all of which none is known.")
+    reads: int = doc("Reads that missed it.", "requests")
+    writes: int = doc("Writes that went to the backing device.", "requests")
+
+
+class Attribution(Model):
+    """Whose requests missed the cache in the last minutes. Older misses count less."""
+
+    why: str = doc("Why it is unknown; empty if it is known.")
+    observed_ns: int = doc("The time that the misses cover.", "ns")
+    cgroups: list[MissedBy] = doc("Cgroups with the most misses.")
+    cgroups_others: int = doc("Misses of all other cgroups.", "requests")
+    files: list[MissedBy] = doc("Files with the most misses; direct I/O tells none.")
+    files_others: int = doc("Misses of all other files.", "requests")
+
+
 class HotGroup(Model):
     """A file of which something is worth a move into the cache."""
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ebbgate.web.models.base import Model, doc
-from ebbgate.web.models.hot_data import Heat, Promotion
+from ebbgate.web.models.hot_data import Attribution, Heat, Promotion
 
 _MONOTONIC = "CLOCK_MONOTONIC of the machine; comparable within one boot."
 
@@ -235,6 +235,9 @@ class Volume(Model):
         "What other sizes of the cache would bring; null from an older daemon."
     )
     heat: Heat | None = doc("Where users missed the cache; null from an older daemon.")
+    attribution: Attribution | None = doc(
+        "Whose requests missed the cache; null from an older daemon."
+    )
     knobs: dict[str, Knob] = doc("All knobs by kernel name.")
     proposals: list[Proposal] = doc("What each strategy proposes now, and which one decides.")
     cleaning: CleaningState | None = doc("A cleaning under way; null if there is none.")
