@@ -36,7 +36,13 @@ _MARKS: Final[dict[bool | None, Cell]] = {
 
 @click.command()
 @volume_argument()
-@click.option("--last", default=3, show_default=True, help="Number of past decisions to show.")
+@click.option(
+    "--last",
+    type=click.IntRange(0, 10_000),
+    default=3,
+    show_default=True,
+    help="Number of past decisions to show.",
+)
 @with_context
 def explain(context: Context, volume: str, last: int) -> None:
     """Show what each strategy and rule proposes for VOLUME, and which one decides.

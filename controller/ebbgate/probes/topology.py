@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import Final
 
 from ebbgate import units
 from ebbgate.errors import NotFound
@@ -14,6 +15,9 @@ from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.probes.block import describe_device, devno_of, disks_below
 from ebbgate.probes.dm_topology import dm_volumes
+
+_NAME_MAX: Final = 255
+"""Longer names are of no file."""
 
 
 def discover(sysfs: Sysfs) -> tuple[Volume, ...]:
@@ -101,7 +105,7 @@ def _why_not(sysfs: Sysfs, asked: str, wanted: str, known: tuple[Volume, ...]) -
             return NotFound(f"{wanted} is a cache device of {volume.title}", _use(volume))
         if volume.metadata and wanted == volume.metadata.name:
             return NotFound(f"{wanted} is the metadata device of {volume.title}", _use(volume))
-    if sysfs.exists(CLASS_BLOCK / wanted):
+    if len(wanted) <= _NAME_MAX and sysfs.exists(CLASS_BLOCK / wanted):
         return NotFound(f"not cached: {wanted} is an ordinary block device", volumes)
     return NotFound(f"no such volume: {asked}", volumes)
 

@@ -91,3 +91,9 @@ def test_too_few_reads_give_no_figures(cli: Cli) -> None:
         store.set_live("bcache0", live_document(miss_ratio=curve), NOW_NS)
         out = cli("explain", "bcache0").out
     assert "hits (model): not known yet (12 of 256 sampled reads)" in out
+
+
+def test_names_and_numbers_that_cannot_be_meant_are_errors(cli: Cli) -> None:
+    with cli.daemon():
+        assert cli("explain", "9" * 300).code == 66
+        assert cli("explain", "bcache0", "--last", "9" * 30).code == 64
