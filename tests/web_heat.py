@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ebbgate.control.heat_status import heat_status
 from ebbgate.control.promotion_status import promotion_status
+from ebbgate.model.attribution import AttributionStatus, MissedBy
 from ebbgate.model.heat import CHUNK_BYTES, ChunkRun, VolumeLayout
 from ebbgate.model.owners import NO_OWNERS, owners_of
 from ebbgate.model.pin import PinState, PinStatus
@@ -36,10 +37,23 @@ _LAYOUT: Final = VolumeLayout(
     ("db.orders", f"{GUEST_DISK}, guest:/var/lib/mysql/shop/items.ibd", "db.orders_pkey"),
     (ChunkRun(560, 1100, 0), ChunkRun(2600, 3300, 1), ChunkRun(6050, 6160, 2)),
 )
+_MISSED_BY: Final = AttributionStatus(
+    observed_ns=171 * NS_PER_S,
+    cgroups=(
+        MissedBy("/system.slice/postgresql@15-main.service", 41_200, 1_930),
+        MissedBy("", 310, 0),
+    ),
+    cgroups_others=44,
+    files=(
+        MissedBy(f"{GUEST_DISK}, guest:/var/lib/mysql/shop/items.ibd", 23_400, 0),
+        MissedBy("", 9_800, 1_930),
+        MissedBy("inode 262177 on 253:4", 812, 7),
+    ),
+)
 
 
 def heat_parts(mode: Mode) -> dict[str, Any]:
-    """Return `heat`, `promotion` and `layout` of a document.
+    """Return `heat`, `attribution`, `promotion` and `layout` of a document.
 
     In `enforce` chunks of known files are moved, in `advise` they would be, without any file known;
     in `observe` there is no promote_hot.
@@ -53,11 +67,12 @@ def heat_parts(mode: Mode) -> dict[str, Any]:
         state = replace(state, owners=owners_of(NO_OWNERS, layout))
         found = VolumeStatus(
             heat=heat_status(recent, state.owners, state, _VOLUME_BYTES),
+            attribution=_MISSED_BY,
             promotion=promotion_status(state, mover, _reason(state)),
             layout=LayoutStatus(3, 1350 * MIB, {}, NS_PER_S) if layout else None,
         )
     document = status_to_json(found)
-    return {key: document[key] for key in ("heat", "promotion", "layout")}
+    return {key: document[key] for key in ("heat", "attribution", "promotion", "layout")}
 
 
 def warm_parts() -> dict[str, Any]:

@@ -80,6 +80,15 @@ test("what was moved and what it saved is shown, by file", async (page) => {
   await page.getByText("Hit ratio by size of the cache").waitFor();
 });
 
+test("whose requests missed is shown, by cgroup and by file", async (page) => {
+  await openHeat(page, (await volumesBy(page)).enforce);
+  const row = (name) => page.getByRole("row", { name });
+  assert.match(await row(/postgresql@15-main/).innerText(), /14,456\s+677$/);
+  assert.match(await row(/direct I\/O, metadata/).innerText(), /3,439\s+677$/);
+  assert.match(await row(/others, reads and writes/).innerText(), /15.4\s*$/);
+  await row(/inode 262177 on 253:4/).waitFor();
+});
+
 test("in advise the page says what would be moved", async (page) => {
   await openHeat(page, (await volumesBy(page)).advise);
   await page

@@ -49,7 +49,5 @@ function ownerTable(
   if (others > 0)
     rows.push([h("i", {}, "others, reads and writes"), count(perMinute(known, others)), ""]);
   const head = [what, "Reads/min", "Writes/min"];
-  return (
-    owners.length > 0 && table(`${what}s with the most misses`, head, rows, { class: "numbers" })
-  );
+  return owners.length > 0 && table(`${what}s that missed most`, head, rows, { class: "numbers" });
 }
