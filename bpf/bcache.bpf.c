@@ -45,18 +45,48 @@ static __always_inline void count_at_backing(struct eb_dev *e, struct bio *bio, 
 	attribute_miss(bio, e->backs, kind == HEAT_WRITE ? EB_WRITE : EB_READ, raw);
 }
 
+/* A full set has pushed a request out: a write is counted here, since its end will not find it. */
+static __always_inline void count_lost(struct eb_vol_cpu *c, const struct join *j)
+{
+	__u32 path = j->id & JOIN_PATH_MASK;
+
+	c->lost_table++;
+	if (path >= EB_WRITE_BACK && path < EB_PATHS)
+		count_path(&c->path[path], j->bytes);
+}
+
+static __always_inline void count_pushed_out(struct eb_dev *e, const struct join *j)
+{
+	struct eb_cpu *cpu = this_cpu();
+
+	if (cpu)
+		count_lost(vol_counters(cpu, e->backs), j);
+}
+
+static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id)
+{
+	__u64 lost = 0;
+	struct join *j = join_place(&joins, id, &lost);
+
+	if (UNLIKELY(lost))
+		count_lost(c, j);
+	return j;
+}
+
 /* When a bio arrived, for a kernel that does not stamp it. */
 static __always_inline __u64 arrived_ns(const struct eb_vol_cpu *c, __u64 id)
 {
 	return c->arrived_id == id ? c->arrived_ns : bpf_ktime_get_ns();
 }
 
+/* Loaded only where the kernel does not stamp bios: the join keeps when the request arrived. */
 static __always_inline void request_start(struct bio *bio, bool raw)
 {
 	struct eb_dev *e = backing_entry(bio, raw);
 	struct eb_vol_cpu *c;
 	struct eb_cpu *cpu;
-	__u32 dir;
+	struct join *j;
+	__u64 id;
 
 	if (!e)
 		return;
@@ -64,12 +94,10 @@ static __always_inline void request_start(struct bio *bio, bool raw)
 	if (!cpu)
 		return;
 	c = vol_counters(cpu, e->backs);
-	dir = opf_of(bio, raw) & 1;
-	c->started[dir]++;
-	if (dir == EB_WRITE)
-		submitter_put(id_of(bio, raw));
-	if (!BIO_STAMPED)
-		join_begin(c, id_of(bio, raw), arrived_ns(c, id_of(bio, raw)));
+	id = request_id(bio, opf_of(bio, raw), raw);
+	j = join_of(c, id);
+	j->id = id | JOIN_BEGUN;
+	j->start_ns = arrived_ns(c, id_of(bio, raw));
 }
 
 /*
@@ -98,7 +126,7 @@ static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bo
 	if (path == EB_READ_MISS)
 		count_at_backing(e, bio, read_kind(bio, bytes, raw), raw);
 	if (!BIO_STAMPED || path == EB_READ_MISS) {
-		join_put(c, id_of(bio, raw), path);
+		join_of(c, id_of(bio, raw))->id = id_of(bio, raw) | path;
 		return;
 	}
 	now_ns = bpf_ktime_get_ns();
@@ -106,49 +134,67 @@ static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bo
 	count_end(c, e, EB_READ, now_ns);
 }
 
-/* Fires for fills (op READ) and discards too, which are not writes of data. */
+/*
+ * Fires for fills (op READ) and discards too, which are not writes of data. The request is counted
+ * when it ends, so that nothing has to be looked up here.
+ */
 static __always_inline void write_path(struct bio *bio, bool writeback, bool bypass, bool raw)
 {
-	struct eb_dev *e = backing_entry(bio, raw);
-	struct eb_vol_cpu *c;
-	struct eb_cpu *cpu;
-	struct submitter *by;
+	__u64 id, lost = 0;
+	struct eb_dev *e;
+	struct join *j;
 	__u32 path;
-	__u64 task;
 
-	if (!e || (opf_of(bio, raw) & EB_OP_MASK) != REQ_OP_WRITE)
+	/* The verifier demands it for tracepoints of modules (in v6.13). */
+	if (!bio || (opf_of(bio, raw) & EB_OP_MASK) != REQ_OP_WRITE)
 		return;
-	cpu = this_cpu();
-	if (!cpu)
-		return;
-	c = vol_counters(cpu, e->backs);
 	path = bypass ? EB_WRITE_BYPASS : writeback ? EB_WRITE_BACK : EB_WRITE_THROUGH;
-	count_path(&c->path[path], bytes_of(bio, raw));
-	if (path != EB_WRITE_BACK)
-		count_at_backing(e, bio, HEAT_WRITE, raw);
-	task = this_task();
-	by = submitter_of(task);
-	/* Otherwise another task took its place. */
-	if (by->task == task)
-		join_put(c, by->id, path);
+	id = data_id(bio, raw);
+	j = join_place(&joins, id, &lost);
+	if (UNLIKELY(lost || path != EB_WRITE_BACK)) {
+		e = backing_entry(bio, raw);
+		if (e && lost)
+			count_pushed_out(e, j);
+		if (e && path != EB_WRITE_BACK)
+			count_at_backing(e, bio, HEAT_WRITE, raw);
+	}
+	j->id = id | path;
+	j->bytes = bytes_of(bio, raw);
+}
+
+/* The end of a write, and of a read that was not counted by read_path(). */
+static __always_inline void count_joined(struct eb_vol_cpu *c, __u32 path, __u64 bytes, __u64 ns)
+{
+	struct eb_flow *flow = &c->path[path];
+
+	if (path >= EB_WRITE_BACK)
+		count_path(flow, bytes);
+	count_latency(flow, ns);
 }
 
 static __always_inline void request_end(struct bio *bio, bool raw)
 {
-	__u64 now_ns, start_ns = 0;
+	__u64 now_ns, start_ns = 0, bytes = 0;
+	__u32 opf, path = EB_PATHS;
 	struct eb_vol_cpu *c;
 	struct eb_cpu *cpu;
 	struct eb_dev *e;
-	__u32 path, opf;
+	struct join *j;
 
 	/* The verifier demands it for tracepoints of modules (in v6.13). */
 	if (!bio)
 		return;
 	opf = opf_of(bio, raw);
-	path = join_take(id_of(bio, raw), &start_ns);
+	j = join_find(&joins, request_id(bio, opf, raw));
 	/* Its end was counted by read_path(), or its volume is not tracked. */
-	if (BIO_STAMPED && path >= EB_PATHS && (opf & EB_OP_MASK) == REQ_OP_READ)
+	if (BIO_STAMPED && !j && (opf & EB_OP_MASK) == REQ_OP_READ)
 		return;
+	if (j) {
+		path = j->id & JOIN_PATH_MASK;
+		start_ns = j->start_ns;
+		bytes = j->bytes;
+		j->id = 0;
+	}
 	e = backing_entry(bio, raw);
 	if (!e)
 		return;
@@ -158,8 +204,9 @@ static __always_inline void request_end(struct bio *bio, bool raw)
 	c = vol_counters(cpu, e->backs);
 	now_ns = bpf_ktime_get_ns();
 	if (path < EB_PATHS)
-		count_latency(&c->path[path], BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
-							  : now_ns - start_ns);
+		count_joined(c, path, bytes,
+			     BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
+					 : now_ns - start_ns);
 	else if (!(opf & flags.preflush) && !is_discard(opf & EB_OP_MASK))
 		c->lost_unmatched++;
 	count_end(c, e, opf & 1, now_ns);

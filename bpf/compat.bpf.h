@@ -86,6 +86,8 @@ struct request_queue {
 struct bvec_iter {
 	__u64 bi_sector;
 	__u32 bi_size;
+	__u32 bi_idx;
+	__u32 bi_bvec_done;
 } __core;
 
 struct bio {
@@ -97,6 +99,7 @@ struct bio {
 	void *bi_end_io;
 	void *bi_private;
 	__u16 bi_max_vecs;
+	struct bio_vec *bi_io_vec;
 	void *bi_pool;
 } __core;
 
@@ -117,6 +120,17 @@ struct request {
 struct bio___disk {
 	struct gendisk *bi_disk;
 } __core;
+
+/* Where a bio begins in the current segment of its data; bi_bvec_done is not in v7.3. */
+struct bvec_iter___offset {
+	__u32 bi_offset;
+} __core;
+
+struct bio___offset {
+	struct bvec_iter___offset bi_iter;
+} __core;
+
+#define HAS_BVEC_DONE bpf_core_field_exists(((struct bvec_iter *)0)->bi_bvec_done)
 
 #define BIO_HAS_BDEV bpf_core_field_exists(((struct bio *)0)->bi_bdev)
 

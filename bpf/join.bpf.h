@@ -18,38 +18,6 @@
 struct join_table joins;
 #endif
 
-static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id)
-{
-	return join_place(&joins, id, &c->lost_table);
-}
-
-static __always_inline void join_put(struct eb_vol_cpu *c, __u64 id, __u32 path)
-{
-	join_of(c, id)->id = id | path;
-}
-
-static __always_inline void join_begin(struct eb_vol_cpu *c, __u64 id, __u64 start_ns)
-{
-	struct join *j = join_of(c, id);
-
-	j->id = id | JOIN_BEGUN;
-	j->start_ns = start_ns;
-}
-
-/* Removes the entry of a request that ends; returns its path, or EB_PATHS or more. */
-static __always_inline __u32 join_take(__u64 id, __u64 *start_ns)
-{
-	struct join *j = join_find(&joins, id);
-	__u64 found;
-
-	if (!j)
-		return EB_PATHS;
-	found = j->id;
-	j->id = 0;
-	*start_ns = j->start_ns;
-	return found & JOIN_PATH_MASK;
-}
-
 #ifndef EBBGATE_BCC
 /* As for joins. */
 struct submitter submitters[SUBMITTERS];

@@ -21,7 +21,7 @@
 struct join {
 	unsigned long long id;	     /* with the path in its low bits; 0: empty */
 	unsigned long long start_ns; /* for bcache only where the kernel does not stamp bios */
-	unsigned long long bytes;    /* not for bcache */
+	unsigned long long bytes;    /* for bcache only of writes */
 	unsigned long long pad;
 };
 
@@ -35,14 +35,14 @@ struct join_table {
 };
 
 /*
- * What each task submitted last. bcache_write and block_bio_remap show a clone of a bio, most often
- * in the task that has just submitted it. By task, not by CPU, since the task may sleep in between.
+ * What each task submitted last. block_bio_remap shows a clone of a bio, most often in the task
+ * that has just submitted it. By task, not by CPU, since the task may sleep in between.
  */
 #define SUBMITTERS 1024
 struct submitter {
 	unsigned long long task;
 	unsigned long long id;
-	unsigned long long sector; /* for dm */
+	unsigned long long sector;
 	unsigned long long bytes;
 };
 
@@ -76,8 +76,12 @@ static __always_inline struct join *join_place(struct join_table *table, unsigne
 					       unsigned long long *lost)
 {
 	struct join *way = join_set_of(table, id)->way;
-	struct join *own = join_find(table, id);
+	struct join *own;
 
+	/* Most often. */
+	if (!(way[0].id | way[1].id | way[2].id | way[3].id))
+		return way;
+	own = join_find(table, id);
 	if (own)
 		return own;
 	for (int i = 0; i < JOIN_WAYS; i++)

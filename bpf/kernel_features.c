@@ -227,6 +227,7 @@ void find_features(struct features *f)
 		return;
 	}
 	f->queue_first = tracepoint_arity(btf, "block_bio_queue") == 2;
+	f->stamped = has_member(btf, "bio", "bi_issue");
 	f->whole_disks = !has_member(btf, "bio", "bi_bdev");
 	check_tracepoint(f->volume, btf, "block_bio_queue", f->queue_first ? 2 : 1);
 	check_tracepoint(f->device, btf, "block_rq_complete", 3);

@@ -19,6 +19,8 @@ struct features {
 	struct eb_flags flags;
 	/* The request queue is the first argument of block_bio_queue (compat.bpf.h). */
 	bool queue_first;
+	/* Each bio has the time of its arrival (compat.bpf.h). */
+	bool stamped;
 	/* bcache is loaded, but the kernel has no BTF of it. */
 	bool bcache_raw;
 	/* A bio does not tell the partition that it was sent to, nor md raid0 that it passed. */

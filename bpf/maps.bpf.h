@@ -124,6 +124,36 @@ static __always_inline __u64 id_of(struct bio *bio, bool raw)
 	return raw ? (__u64)bio : bio_id(bio);
 }
 
+/* Where the data of a bio begins in its segment. */
+static __always_inline __u32 data_offset(struct bio *bio, bool raw)
+{
+	struct bio___offset *new = (struct bio___offset *)bio;
+
+	if (HAS_BVEC_DONE)
+		return raw ? BPF_CORE_READ(bio, bi_iter.bi_bvec_done) : bio->bi_iter.bi_bvec_done;
+	return raw ? BPF_CORE_READ(new, bi_iter.bi_offset) : new->bi_iter.bi_offset;
+}
+
+/*
+ * The identity of what a bio writes: where its data begins. bcache_write shows a clone of the bio,
+ * which has the same data; bios without data are told apart by their addresses.
+ */
+static __always_inline __u64 data_id(struct bio *bio, bool raw)
+{
+	struct bio_vec *data = raw ? BPF_CORE_READ(bio, bi_io_vec) : bio->bi_io_vec;
+	__u32 index = raw ? BPF_CORE_READ(bio, bi_iter.bi_idx) : bio->bi_iter.bi_idx;
+	__u32 offset = data_offset(bio, raw);
+	__u64 id = (__u64)data;
+
+	if (!data)
+		return id_of(bio, raw);
+	if (!raw) {
+		asm volatile("%0 = -%0" : "+r"(id));
+		id = -id;
+	}
+	return id + index * 16 + ((__u64)offset << 32);
+}
+
 static __always_inline __u32 dev_of(struct bio *bio, bool raw)
 {
 	struct gendisk *disk;
@@ -136,6 +166,11 @@ static __always_inline __u32 dev_of(struct bio *bio, bool raw)
 	return BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
 }
 #endif
+
+static __always_inline __u64 request_id(struct bio *bio, __u32 opf, bool raw)
+{
+	return opf & 1 ? data_id(bio, raw) : id_of(bio, raw);
+}
 
 /* A read that warms the cache. At the volume it keeps its priority from its arrival to its end. */
 static __always_inline bool is_warming(struct bio *bio, bool raw)

@@ -41,8 +41,13 @@ static struct bpf_program *variant(const struct bpf_object *object, const char *
 	return bpf_object__find_program_by_name(object, full);
 }
 
+/* Elsewhere the stamp of a bio tells when a request began. */
+#define FOR_UNSTAMPED "bcache_request_start"
+
 static bool suits(const struct bpf_object *object, const char *name, const struct features *f)
 {
+	if (!strncmp(name, FOR_UNSTAMPED, strlen(FOR_UNSTAMPED)) && f->stamped)
+		return false;
 	if (ends_with(name, WITH_QUEUE))
 		return f->queue_first;
 	if (ends_with(name, RAW))

@@ -11,10 +11,14 @@ struct stream_table streams[EB_VOLUMES][EB_DIRS];
 #endif
 
 /* What few requests have. Returns whether the request is a discard, which counts nowhere else. */
-static __always_inline bool arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals *a, __u32 opf)
+static __always_inline bool arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals *a, __u32 roles,
+					__u32 opf)
 {
 	if (is_discard(opf & EB_OP_MASK)) {
 		c->discard++;
+		/* bcache tells its end. */
+		if (!(roles & EB_IS_DISK))
+			c->started[EB_WRITE]++;
 		return true;
 	}
 	if (opf & flags.meta)
@@ -43,13 +47,15 @@ static __always_inline void arrive(struct bio *bio, struct eb_cpu *cpu, struct e
 	}
 	if (UNLIKELY(idle_stale(v->last_ns, new.stamp)))
 		leave_idle(e, v, c, new.stamp, atomics);
-	if (UNLIKELY(new.opf &flags.rare) && arrive_rare(c, a, new.opf))
+	if (UNLIKELY(new.opf &flags.rare) && arrive_rare(c, a, roles, new.opf))
 		return;
 	/*
-	 * On a disk bytes are counted, because requests are split and merged; on a device without
-	 * requests bios. block.bpf.c counts their ends.
+	 * On a disk bytes are counted, because requests are split and merged; elsewhere requests.
+	 * Their ends are counted by block.bpf.c, those of bcache by bcache.bpf.c.
 	 */
-	if (roles & EB_IS_DISK)
+	if (!(roles & EB_IS_DISK))
+		c->started[dir]++;
+	else
 		c->started[dir] += roles & EB_IS_BIO ? !is_part(bio) : new.bytes;
 	if (UNLIKELY(!new.bytes))
 		return;

@@ -73,6 +73,17 @@ struct cache_set;
 #define sector_of(bio, raw) READ_KERNEL(bio, bi_iter.bi_sector)
 #define stamp_of(bio, raw) bio_stamp(bio)
 
+/* As in maps.bpf.h; the address of the data is a plain number, too. */
+static __always_inline __u64 data_id(struct bio *bio, bool raw)
+{
+	__u64 data = (__u64)READ_KERNEL(bio, bi_io_vec);
+
+	if (!data)
+		return bio_id(bio);
+	return data + READ_KERNEL(bio, bi_iter.bi_idx) * 16 +
+	       ((__u64)READ_KERNEL(bio, bi_iter.bi_bvec_done) << 32);
+}
+
 static __always_inline __u32 request_dev(struct request *rq)
 {
 	struct block_device *part = READ_KERNEL(rq, part);

@@ -49,6 +49,16 @@ static int entries_of(unsigned long long id)
 	return count;
 }
 
+static void an_empty_set_has_nothing_to_find(void)
+{
+	begin();
+	CHECK(join_place(&table, ID(1), &lost) == join_set_of(&table, ID(1))->way);
+	enter(ID(1));
+	enter(ID(1) + JOIN_PATH_MASK);
+	CHECK_EQ(entries_of(ID(1)), 1);
+	CHECK_EQ(lost, 0);
+}
+
 static void a_request_is_found_until_it_ends(void)
 {
 	begin();
@@ -101,6 +111,7 @@ static void a_full_set_loses_its_last_request_and_counts_it(void)
 
 int main(void)
 {
+	RUN(an_empty_set_has_nothing_to_find);
 	RUN(a_request_is_found_until_it_ends);
 	RUN(a_path_in_the_low_bits_does_not_hide_a_request);
 	RUN(a_request_keeps_its_entry_when_an_earlier_place_is_free);
