@@ -188,6 +188,32 @@ def test_a_write_takes_the_path_of_the_mode(
 
 
 @IN_FULL_ON_OTHERS
+def test_parts_of_one_write_are_told_apart(probe: GuestProbe, stack: BcacheStack) -> None:
+    # A layer above splits each write in two, which share their data and are in flight together.
+    half, part, name = 512 * MIB, 32 * 1024, "two-halves"
+    table = "".join(
+        f"{start} {half // 512} linear {stack.device} {start}\n" for start in (0, half // 512)
+    )
+    options = ["--noudevsync", "--noudevrules"]
+    stack.session.check(["modprobe", "dm-mod"])
+    for mode, path in (("writeback", "writeback"), ("writethrough", "writethrough")):
+        stack.drain()
+        stack.set_knob("cache_mode", mode)
+        stack.session.check(["dmsetup", "create", *options, name, "--table", table])
+        try:
+            stack.session.check(["dmsetup", "mknodes", name])
+            place = {"offset": half - part, "size": 2 * part}
+            writes = fio.Job(f"/dev/mapper/{name}", "write", "64k", options={**place, "loops": 16})
+            gain, result = gained(probe, stack, writes, seed=27)
+        finally:
+            stack.session.check(["dmsetup", "remove", *options, name])
+        assert gain("path", "write", path, "ios") == 2 * result.ios == 32
+        assert gain("path", "write", path, "bytes") == result.bytes
+        assert sum(gain.histogram("path", "write", path, "lat")) == 32
+        assert gain("lost", "unmatched") == 0
+
+
+@IN_FULL_ON_OTHERS
 def test_the_reason_of_a_bypass_is_reported(probe: GuestProbe, stack: BcacheStack) -> None:
     stack.set_knob("sequential_cutoff", 128 * 1024)
     stream = job(stack, "read", "64k", size="2m", offset="1200m")
