@@ -85,7 +85,7 @@ test("whose requests missed is shown, by cgroup and by file", async (page) => {
   const row = (name) => page.getByRole("row", { name });
   assert.match(await row(/postgresql@15-main/).innerText(), /14,456\s+677$/);
   assert.match(await row(/direct I\/O, metadata/).innerText(), /3,439\s+677$/);
-  assert.match(await row(/others, reads and writes/).innerText(), /15.4\s*$/);
+  assert.match(await row(/others, reads and writes/).innerText(), /15\.4\s*$/);
   await row(/inode 262177 on 253:4/).waitFor();
 });
 
