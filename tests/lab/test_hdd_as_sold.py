@@ -220,8 +220,11 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
         product.wait_until(lambda: stack.knob("hdd:queue/scheduler") == "bfq", 30, "bfq")
         assert sold_guest.read(depth) == deep
         fio.run(sold_guest, gap_drain.fill_job(stack.device, pieces), seed=4)
-        product.wait_until(lambda: sold_guest.read(depth) == "4", 30, "a shallow queue")
-        assert stack.knob("writeback_percent") == "0"
+        # A late request closes the gate for a moment, and the queue stays shallow meanwhile.
+        product.wait_until(
+            lambda: (sold_guest.read(depth), stack.knob("writeback_percent")) == ("4", "0"),
+            *(30, "a shallow queue and an open gate"),
+        )
         assert "queue of the disks" in product.cli("explain", stack.volume)
         product.wait_until(lambda: stack.dirty_bytes() == 0, 60, "all to be written back")
         product.wait_until(lambda: sold_guest.read(depth) == deep, 30, "the deep queue")
