@@ -124,6 +124,19 @@ def test_a_limit_of_the_rate_is_kept_on_average(rate_mib: int) -> None:
     assert min(drained) >= 8 * most
 
 
+@PIECES
+def test_a_low_limit_is_used_in_short_gaps(piece_bytes: int) -> None:
+    """A closed gate lets hardly anything through, but the thread must not sleep into the gap."""
+    most = 2 * MIB
+    policy = Policy(
+        DestageParams(disturbance_ns=None, mean_rate_max_bytes_per_s=most),
+        limits=Limits(destage_rate=Bounds(high=most)),
+    )
+    setup = Setup(scattered(piece_bytes, 64 * MIB), policy, scheduler="mq-deadline")
+    drained = gap_drain(setup, GAPS).drained_bytes
+    assert fmean(drained[1:]) >= 0.7 * most * 2.5
+
+
 def test_large_pieces_delay_a_return_that_is_not_foreseen_less_with_rests() -> None:
     firsts: dict[bool, list[int]] = {True: [], False: []}
     drained = {True: 0, False: 0}

@@ -12,9 +12,10 @@ from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.policy.strategies import idle_destage
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.gap_use import Rest
 from ebbgate.policy.strategies.idle_destage import gate_of
 from ebbgate.policy.strategies.pace_state import PaceState
-from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S, SECTOR_BYTES
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, SECTOR_BYTES
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
 # Pressure at once: what a burst changes has a test of its own.
@@ -182,11 +183,20 @@ def test_the_gate_of_each_phase(events: tuple[Event, ...], gate: Gate) -> None:
     assert gate_of(after(*events), PARAMS) == gate
 
 
-def test_a_closed_gate_seeps_one_piece_in_its_time() -> None:
+def test_a_closed_gate_lets_as_little_through_as_the_kernel_allows() -> None:
     pace = PaceState(throughput_bytes_per_s=100.0 * 64 * KIB, completions_per_s=100.0)
     gate = gate_of(replace(after(*WAITING), pace=pace), PARAMS)
-    assert gate.kind is GateKind.CLOSED
-    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / PARAMS.leak_interval_ns)
+    assert gate == Gate(GateKind.CLOSED, SECTOR_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("rest", "rate"), [(Rest.END, SECTOR_BYTES), (Rest.RATE, 10 * 64 * KIB)], ids=str
+)
+def test_a_rest_lets_more_through_only_while_it_keeps_a_rate(rest: Rest, rate: int) -> None:
+    state = after(*DESTAGING)
+    pace = PaceState(throughput_bytes_per_s=100.0 * 64 * KIB, completions_per_s=100.0)
+    gate = gate_of(replace(state, pace=pace, gap=replace(state.gap, rest=rest)), PARAMS)
+    assert gate == Gate(GateKind.RESTING, rate)
 
 
 def test_queue_samples_count_only_while_the_gate_is_open() -> None:

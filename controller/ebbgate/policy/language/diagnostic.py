@@ -14,13 +14,14 @@ PROBLEMS_MAX: Final = 50
 """Of one file; the others are only counted."""
 _QUOTED_MAX: Final = 40
 RENAMED: Final = {
-    "seep": "leak_interval",
     "return_price": "disturbance_cost",
     "collect_share": "gc_share",
     "collect_interval": "gc_interval",
     "quiet": "idle_for",
 }
 """Keys and signals that version 0.1 had under other names."""
+REMOVED: Final = ("seep", "leak_interval")
+"""Keys of earlier versions that nothing needs any more."""
 NARROWED: Final = {"queue_target": ("bcache", "0.2")}
 """Keys that have lost their effect on a kind of cache, and in which version."""
 
@@ -120,6 +121,11 @@ def new_name(word: str, known: Iterable[str]) -> str:
     """Return what to say about a former name of a known word; empty if it is none."""
     new = RENAMED.get(word, "")
     return f"`{word}` is now `{new}`" if new in known else ""
+
+
+def removed(word: str) -> str:
+    """Return what to say about a former key; empty if it is none."""
+    return f"`{word}` is no key any more, since nothing needs it" if word in REMOVED else ""
 
 
 def quoted(text: str) -> str:

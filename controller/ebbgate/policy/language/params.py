@@ -193,14 +193,6 @@ DESTAGE: Final = (
         "The same under load.",
     ),
     Param(
-        "leak_interval",
-        _duration(200 * NS_PER_MS, HOUR_NS),
-        ("leak_interval_ns",),
-        "With a closed gate one piece is written back per this time; with a longer one the"
-        " kernel's thread may sleep into the next gap, for at most 2.5 s.",
-        _BCACHE,
-    ),
-    Param(
         "gc_share",
         _ratio(OFF),
         ("gc_ratio",),

@@ -37,11 +37,6 @@ class DestageParams:
       than this share for this long.
     - `pressure_min_ns`: pressure lasts at least this long, since destage itself adds to the load.
     - `read_p99_max_ns`, `write_p99_max_ns`: a light load causes no pressure above this p99.
-    - `leak_interval_ns`: a closed gate lets one piece through in this time. A longer interval puts
-      the kernel's thread to sleep far into the next gap (see pace). A shorter one slows users: in
-      the simulation at 150 ms the p99 of a burst was 1.5 times that of a closed gate, at 1.2 s it
-      was 1.0 to 1.1 times.
-    - `rest_leak_interval_ns`: the same at rest within a gap, where the thread must be awake soon.
     - `likely_share`: a gap counts as likely to last for as long as this share of similar gaps does.
     - `queue_depth`: requests that the disks take at once in gaps, if they hold destage back by
       themselves (see `disk_queue`); 0: as many as ever. In the lab 4 drained as much as all 31,
@@ -66,8 +61,6 @@ class DestageParams:
     pressure_min_ns: int = 2 * NS_PER_S
     read_p99_max_ns: int | None = None
     write_p99_max_ns: int | None = None
-    leak_interval_ns: int = 1200 * NS_PER_MS
-    rest_leak_interval_ns: int = 100 * NS_PER_MS
     likely_share: float = 0.95
     mean_rate_max_bytes_per_s: int | None = None
     gc_ratio: float | None = 0.10

@@ -21,15 +21,15 @@ from typing import Final
 from ebbgate.model.records import QueueSample
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
-STEP_NS: Final = 50 * NS_PER_MS
+_STEP_NS: Final = 50 * NS_PER_MS
 """Not every sample is kept: they come every 20 ms."""
 _POINTS_MAX: Final = 60
 """Three seconds: a cache of 32 MiB is full long before."""
-SPAN_NS_MIN: Final = 600 * NS_PER_MS
+_SPAN_NS_MIN: Final = 600 * NS_PER_MS
 """In less time the cache may still be filling."""
 _FASTER_MIN: Final = 1.3
 """So many times as much as later must be completed in the first quarter."""
-RECENT: Final = 5
+_RECENT: Final = 5
 """Gaps of which the median is taken."""
 
 
@@ -62,7 +62,7 @@ def on_queue(cache: DiskCache, sample: QueueSample) -> DiskCache:
     points = cache.points
     if cache.closed or len(points) == _POINTS_MAX:
         return cache
-    if points and sample.at_ns - points[-1].at_ns < STEP_NS:
+    if points and sample.at_ns - points[-1].at_ns < _STEP_NS:
         return cache
     return replace(cache, points=(*points, sample))
 
@@ -70,13 +70,13 @@ def on_queue(cache: DiskCache, sample: QueueSample) -> DiskCache:
 def close(cache: DiskCache, usable: bool = True) -> DiskCache:
     """Measure at the first rest of a gap or at its end; not `usable`: the rate was limited."""
     found_ns = _measured_ns(cache.points) if usable else None
-    recent_ns = cache.recent_ns if found_ns is None else (*cache.recent_ns, found_ns)[-RECENT:]
+    recent_ns = cache.recent_ns if found_ns is None else (*cache.recent_ns, found_ns)[-_RECENT:]
     return DiskCache((), True, recent_ns)
 
 
 def _measured_ns(points: tuple[QueueSample, ...]) -> int | None:
     """Return how long the cache takes to empty; None: too little was seen."""
-    if not points or points[-1].at_ns - points[0].at_ns < SPAN_NS_MIN:
+    if not points or points[-1].at_ns - points[0].at_ns < _SPAN_NS_MIN:
         return None
     quarter, half, last = points[len(points) // 4], points[len(points) // 2], points[-1]
     later = _per_s(half, last)

@@ -2,12 +2,12 @@
 """How the gate is used within a gap: as wide as it goes, with rests. Pure.
 
 One rest begins shortly before the gap is likely to end (`signals.gap_ends`), so early that a
-returning request finds nothing under way. Other rests keep the rate that the outer loop
-(`drain_cap`) or a limit of the policy allows: the gate rests once more is written, until the mean
-is right again. Or they bound what is under way, where the disk takes long for it and a return that
-is not foreseen would wait. The kernel could keep a rate more evenly, but for that bcache leaves the
-idle I/O class, and each piece competes with a returning request: in the lab that drained half as
-much, and the first request waited longer.
+returning request finds nothing under way, and the disk's own write cache empty (`disk_cache`).
+Other rests keep the rate that the outer loop (`drain_cap`) or a limit of the policy allows: the
+gate rests once more is written, until the mean is right again. Or they bound what is under way,
+where the disk takes long for it and a return that is not foreseen would wait. The kernel could keep
+a rate more evenly, but for that bcache leaves the idle I/O class, and each piece competes with a
+returning request: in the lab that drained half as much, and the first request waited longer.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ebbgate import __version__
-from ebbgate.policy.language.diagnostic import PROBLEMS_MAX, RENAMED
+from ebbgate.policy.language.diagnostic import PROBLEMS_MAX, REMOVED, RENAMED
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.yaml_events import BYTES_MAX, DEPTH_MAX, NODES_MAX, SCALAR_MAX
@@ -283,3 +283,11 @@ def test_a_former_name_is_an_error_that_names_the_new_one(written: str, position
         if written != "when":
             text = f"strategies: [idle_destage: {{{old}: 1s}}]\n"
         assert problems(HEAD + text) == [f"{position}{old}: `{old}` is now `{new}`; rename it"]
+
+
+@pytest.mark.parametrize("key", REMOVED)
+def test_a_former_key_is_an_error_that_says_so(key: str) -> None:
+    assert problems(f"{HEAD}strategies: [idle_destage: {{{key}: 1s}}]\n") == [
+        f"3:29: strategies.idle_destage.{key}: `{key}` is no key any more, since nothing needs it;"
+        " leave it out"
+    ]
