@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,8 @@ from ebbgate.units import NS_PER_S
 PERIOD_NS: Final = 30 * NS_PER_S
 """The shortest time between two looks at all cgroups: ids that are not found have been removed."""
 _FOLDERS_MAX: Final = 10_000
+"""Users may make as many as they like in their own part of the hierarchy."""
+_FOLDER_CHARS_MAX: Final = 1000
 _PATH_CHARS_MAX: Final = 200
 
 
@@ -63,20 +67,30 @@ class CgroupNames:
 
 
 def read_names(root: Path) -> dict[int, str]:
-    """Return the path of each cgroup that I/O is charged to, by its id. Raises OSError."""
+    """Return the path of each cgroup that I/O is charged to, by its id. Raises OSError.
+
+    Of more than 10,000 cgroups, those nearest to the root have one.
+    """
     top = _charged(root)
     found = {top.stat().st_ino: "/"}
-    folders = [""]
-    while folders and len(found) < _FOLDERS_MAX:
-        folder = folders.pop()
+    for inode, path in islice(_folders(top), _FOLDERS_MAX):
+        found[inode] = clean_text(path, _PATH_CHARS_MAX)
+    return found
+
+
+def _folders(top: Path) -> Iterator[tuple[int, str]]:
+    """Yield the inode and the path of each folder below, the nearest first."""
+    waiting = deque([""])
+    while waiting:
+        folder = waiting.popleft()
         # It may be removed meanwhile.
         with suppress(OSError), os.scandir(f"{top}{folder}") as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     path = f"{folder}/{entry.name}"
-                    found[entry.inode()] = clean_text(path, _PATH_CHARS_MAX)
-                    folders.append(path)
-    return found
+                    yield entry.inode(), path
+                    if len(path) < _FOLDER_CHARS_MAX:
+                        waiting.append(path)
 
 
 def _charged(root: Path) -> Path:

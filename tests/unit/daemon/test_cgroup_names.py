@@ -49,12 +49,26 @@ def test_io_is_charged_in_the_hierarchy_that_has_its_controller(root: Path) -> N
     }
 
 
-def test_so_many_folders_are_read_at_most(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup_names, "_FOLDERS_MAX", 2)
+def test_so_many_folders_are_read_at_most_the_nearest_first(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroup_names, "_FOLDERS_MAX", 15)
     for number in range(9):
         (root / f"folder{number}" / "below").mkdir(parents=True)
-    # Those of one folder come together.
-    assert not any("below" in path for path in read_names(root).values())
+    for number in range(100):
+        (root / "a.slice" / "b.service" / f"user{number}").mkdir()
+    paths = read_names(root).values()
+    assert len(paths) == 1 + 15
+    assert {"/a.slice", *(f"/folder{number}" for number in range(9))} < set(paths)
+    assert not any("user" in path for path in paths)
+
+
+def test_folders_are_read_to_a_depth(root: Path) -> None:
+    deep = root.joinpath(*["d" * 99] * 30)
+    deep.mkdir(parents=True)
+    folders = [folder for folder in deep.parents if folder.is_relative_to(root)]
+    known = read_names(root).keys() & {folder.stat().st_ino for folder in folders}
+    assert len(known) == 1 + 10
 
 
 def test_names_are_read_once_a_cgroup_without_one_missed(
