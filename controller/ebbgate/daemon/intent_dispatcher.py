@@ -280,10 +280,11 @@ class IntentDispatcher:
         name = loop.volume.name
         if intent.args.on:
             return await self._overrides.hold(intent, loop)
+        done = "hold ended" if loop.frozen else "was not held"
         self.registry.end_all(name, f"{intent.who} ended the hold", OverrideKind.HOLD)
         loop.freeze(False)
         await self.registry.saved()
-        return f"{name}: hold ended"
+        return f"{name}: {done}"
 
     async def _clean(self, intent: Intent, loop: VolumeLoop) -> str:
         return loop.clean(intent.args.within_ns, intent.who)

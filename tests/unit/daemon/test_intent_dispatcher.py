@@ -52,6 +52,7 @@ def test_a_hold_and_its_end(intents: IntentHarness, daemon: Daemon) -> None:
     assert held(daemon)
     assert answer(intents.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: hold ended")
     assert not held(daemon)
+    assert answer(intents.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: was not held")
 
 
 def test_a_restore_goes_back_to_advise(intents: IntentHarness, daemon: Daemon) -> None:
