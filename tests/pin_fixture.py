@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from ebbgate.daemon.warm_process import WarmProcess
-from ebbgate.errors import Unavailable
 from ebbgate.model.override import IntentKind
 from ebbgate.model.pin import PinState, PinStatus
 from ebbgate.units import MIB
 from tests.intent_fixture import Answered, IntentHarness
 from tests.waiting import until
+from tests.warm_fixture import RecordingProcess
 
 PATH = "/srv/a"
 OPENED: dict[str, Any] = {
@@ -41,41 +40,27 @@ DONE: dict[str, Any] = {
 }
 
 
-class FakeProcess(WarmProcess):
-    """A worker of which a test says what it finds. `touched`: hits of 100 touches."""
+class FakeProcess(RecordingProcess):
+    """A worker of which a test says what it finds. `touched`: hits of so many `reads`."""
 
     made: list[FakeProcess]
     found: Mapping[str, Mapping[str, Any]]
     touched: int
-
-    def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
-        self.ended = False
-        self.events: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
-
-    @classmethod
-    async def start(cls) -> FakeProcess:
-        cls.made.append(cls())
-        return cls.made[-1]
+    reads: int
 
     def send(self, message: Mapping[str, object]) -> None:
-        self.sent.append(dict(message))
+        super().send(message)
         path = message.get("touch") or message.get("path")
         if path:
             self.events.put_nowait(self.found.get(str(path), BOTH.get(str(path), OPENED)))
         elif message.get("command") == "touch":
-            self.events.put_nowait({"event": "touched", "reads": 100, "hits": self.touched})
+            self.events.put_nowait({"event": "touched", "reads": self.reads, "hits": self.touched})
 
     async def event(self) -> dict[str, Any]:
-        found = await self.events.get()
-        if found is HANGS:
+        found = await super().event()
+        if found == HANGS:
             await asyncio.Event().wait()
-        if not found:
-            raise Unavailable("the reading process has ended")
-        return dict(found)
-
-    async def end(self) -> None:
-        self.ended = True
+        return found
 
 
 class People:

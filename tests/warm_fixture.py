@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import Unavailable
@@ -24,23 +24,21 @@ _STEPS = 20
 """Of the event loop, which a busy machine may not have come to in that time."""
 
 
-class FakeProcess(WarmProcess):
-    """A worker that says what a test tells it. `first`: its first event; None: none yet."""
+class RecordingProcess(WarmProcess):
+    """A worker that keeps what it was sent; `made`: all of its class, which a test sets."""
 
-    made: list[FakeProcess]
-    first: Mapping[str, Any] | None = OPENED
+    made: list[Any]
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
         self.ended = False
-        self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        if self.first is not None:
-            self.events.put_nowait(dict(self.first))
+        self.events: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
 
     @classmethod
-    async def start(cls) -> FakeProcess:
-        cls.made.append(cls())
-        return cls.made[-1]
+    async def start(cls) -> Self:
+        process = cls()
+        cls.made.append(process)
+        return process
 
     def send(self, message: Mapping[str, object]) -> None:
         self.sent.append(dict(message))
@@ -49,10 +47,22 @@ class FakeProcess(WarmProcess):
         found = await self.events.get()
         if not found:
             raise Unavailable("the reading process has ended")
-        return found
+        return dict(found)
 
     async def end(self) -> None:
         self.ended = True
+
+
+class FakeProcess(RecordingProcess):
+    """A worker that says what a test tells it. `first`: its first event; None: none yet."""
+
+    made: list[FakeProcess]
+    first: Mapping[str, Any] | None = OPENED
+
+    def __init__(self) -> None:
+        super().__init__()
+        if self.first is not None:
+            self.events.put_nowait(self.first)
 
     @property
     def commands(self) -> list[str]:

@@ -95,13 +95,34 @@ class BcacheStack(Stack):
             self.session.check(["modprobe", "bcache"])
 
     def _make(self) -> None:
-        ssd_bytes = int(self.session.read(f"/sys/block/{self.ssd}/size")) * 512
-        bucket = "128k" if ssd_bytes < _SMALL_SSD_BYTES else "512k"
         mode = ["--writeback"] if self._cache_mode == "writeback" else []
         backing, cache = f"/dev/{self.hdd}", f"/dev/{self.ssd}"
-        options = ["--bucket", bucket, "--wipe-bcache", *mode]
+        options = ["--bucket", self._bucket(), "--wipe-bcache", *mode]
         self.session.check(["make-bcache", "-B", backing, "-C", cache, *options])
         self._assemble()
+
+    def _bucket(self) -> str:
+        ssd_bytes = int(self.session.read(f"/sys/block/{self.ssd}/size")) * 512
+        return "128k" if ssd_bytes < _SMALL_SSD_BYTES else "512k"
+
+    def replace_cache(self, ssd: str) -> None:
+        """Have the volume use another cache device of the lab, as its administrator would."""
+        old = f"/sys/block/{self.ssd}/bcache"
+        self.session.write(f"{self.sysfs}/detach", "1")
+        # Detached once all is written back; a set that is stopped sooner takes the volume with it.
+        cache = f"{self.sysfs}/cache"
+        wait_until(lambda: self.session.resolve(cache) is None, 60, "the cache to be detached")
+        self.session.write(f"{old}/set/unregister", "1")
+        wait_until(lambda: self.session.resolve(old) is None, 60, "the old cache to be free")
+        self._disks = self._disks[0], ssd
+        self._find_disks()
+        self.session.check(
+            ["make-bcache", "-C", f"/dev/{self.ssd}", "--bucket", self._bucket(), "--wipe-bcache"]
+        )
+        self._register(f"/dev/{self.ssd}")
+        self.set_uuid = self._link(f"/sys/block/{self.ssd}/bcache/set")
+        self.session.write(f"{self.sysfs}/attach", self.set_uuid)
+        self._link(cache)
 
     def _assemble(self) -> None:
         for disk in (self.ssd, self.hdd):

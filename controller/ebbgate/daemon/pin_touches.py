@@ -65,7 +65,8 @@ class Machine(Protocol):
 class _Touched:
     """What is known of a pinned file.
 
-    `job`: the warm-up under way, or 0. `warmed`: how many there were since it was hot.
+    `job`: the warm-up under way, or 0. `warmed`: how many there were since it was hot. `first`: the
+    number of the place at which the next round begins, since misses may have ended the last one.
     """
 
     state: PinState = PinState.ABSENT
@@ -77,6 +78,7 @@ class _Touched:
     job: int = 0
     warmed: int = 0
     warmed_ns: int = 0
+    first: int = 0
 
 
 @dataclass(slots=True)
@@ -187,16 +189,17 @@ class PinTouches:
             process.send({"command": "skip"})
             each.state, each.why = PinState.TOO_LARGE, why
             return used
-        process.send(self._command(facts, step))
+        process.send(self._command(facts, step, each.first))
         most_s = _OPEN_S + _SLOW * each.reads / READS_PER_S_MAX
         await self._take(pin, await _answer(process, most_s))
         return used[0] + mine[0], used[1] + mine[1]
 
-    def _command(self, facts: CacheFacts, step: int) -> Mapping[str, object]:
+    def _command(self, facts: CacheFacts, step: int, first: int) -> Mapping[str, object]:
         return {
             **facts.command("touch", self.loop.volume),
             "step": step,
             "phase": self._round % _PHASES * step // _PHASES,
+            "first": first,
             "rate": READS_PER_S_MAX,
         }
 
@@ -225,6 +228,8 @@ class PinTouches:
         reads, hits = event["reads"], event["hits"]
         each.touched_unix_ns = self.registry.wall_ns()
         each.hit_ratio = hits / reads if reads else None
+        # The number of all places is that of a whole round, to a few.
+        each.first = (each.first + reads) % max(1, each.reads)
         if not is_cold(hits, reads):
             each.state, each.why, each.warmed = PinState.HOT, "", 0
             return

@@ -22,7 +22,7 @@ from ebbgate.units import KIB, NS_PER_S
 from ebbgate.warm.duty_cycle import DutyCycle
 from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
-from ebbgate.warm.reader import NEIGHBOURS, Reader, send_event
+from ebbgate.warm.reader import TRIES_MAX, Reader, send_event
 
 PIECE_BYTES: Final = 16 * KIB
 """Of a request to bcache: pages that users have missed are cached already, and bcache caches only
@@ -153,7 +153,7 @@ class Mover(Reader):
         first = piece.offset_bytes + step // 2 // self.unit * self.unit
         begin_ns = time.monotonic_ns()
         found = sum(
-            self.is_hit(Read(first + number * step, NEIGHBOURS * self.unit))
+            self.is_hit(Read(first + number * step, TRIES_MAX * self.unit))
             for number in range(_PLACES)
         )
         self._spend(begin_ns)

@@ -5,6 +5,9 @@ bcache evicts the bucket that was read least recently, and one read renews a who
 (drivers/md/bcache/alloc.c, invalidate_buckets_lru). So each half of a bucket's size is touched
 before much of the cache can have been replaced. dm-cache (smq) lifts a block that was hit by one
 level a minute at most and demotes those of the lower half, so each block is touched once a minute.
+Newly promoted blocks enter at the highest of 64 levels and the others sink (dm-cache-policy-smq.c,
+q_redistribute), so touches keep a file only while less than a 64th of the cache is replaced a
+minute.
 """
 
 from __future__ import annotations

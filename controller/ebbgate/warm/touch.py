@@ -7,8 +7,9 @@ I/O: files, sysfs; JSON lines on stdin and stdout.
     in   {"touch": PATH}
     out  {"event": "opened", "devno", "inode", "generation", "bytes", "pieces"},
          {"event": "missing", "devno"}: of the folder in which it should be, or {"event": "failed"}
-    in   after `opened`: {"command": "skip"}, or
-         {"command": "touch", "kind", "unit", "block", "backing", "burst", "step", "phase", "rate"}
+    in   after `opened`: {"command": "skip"}, or {"command": "touch", "kind", "unit", "block",
+         "backing", "burst", "step", "phase", "first", "rate"}; `first`: the place to begin with,
+         by its number; those before it come last
     out  after `touch`: {"event": "touched", "reads", "hits"}
 """
 
@@ -17,9 +18,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +42,7 @@ _MISS_RATIO_MAX: Final = 0.005
 class Toucher(Reader):
     """Reads a little of each bucket or cache block, and counts hits."""
 
-    def touch_all(self, reads: Iterator[Read], rate: int) -> tuple[int, int]:
+    def touch_all(self, reads: Iterable[Read], rate: int) -> tuple[int, int]:
         """Return how many places were read, and how many of them were hits."""
         count = hits = 0
         began_s = time.monotonic()
@@ -98,7 +101,9 @@ def _serve_one(path: str, commands: FileIO) -> None:
             toucher = Toucher(target)
             toucher.start(command)
             try:
-                reads = toucher.places(command["step"], command["phase"])
+                places = partial(toucher.places, command["step"], command["phase"])
+                first = command["first"]
+                reads = chain(islice(places(), first, None), islice(places(), first))
                 count, hits = toucher.touch_all(reads, command["rate"])
             finally:
                 toucher.close()

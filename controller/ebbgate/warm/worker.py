@@ -48,7 +48,7 @@ from ebbgate.warm.plan import (
     blocks,
     spread,
 )
-from ebbgate.warm.reader import NEIGHBOURS, Reader, send_event
+from ebbgate.warm.reader import TRIES_MIN, Reader, send_event
 from ebbgate.warm.target import Target, open_file, open_ranges
 
 _IOPRIO: Final = 0x6005
@@ -159,10 +159,11 @@ class Worker(Reader):
             step = max(1, count // _SAMPLES)
             first = number * step // _PASSES_MAX
             return tuple(islice(blocks(pieces, self.block), first, None, step))
-        step = max(self.unit * _PASSES_MAX * NEIGHBOURS, self.total // _SAMPLES)
-        first = number * step // _PASSES_MAX
-        places = (each // self.unit * self.unit for each in (step, first))
-        return tuple(spread(pieces, *places))
+        step = max(self.unit * _PASSES_MAX * TRIES_MIN, self.total // _SAMPLES)
+        own = step // _PASSES_MAX
+        places = (each // self.unit * self.unit for each in (step, number * own))
+        found = spread(pieces, *places)
+        return tuple(Read(each.offset_bytes, min(each.length_bytes, own)) for each in found)
 
     def _check(self, reads: Sequence[Read]) -> None:
         """Read a sample again: one that the backing device does not see was a hit."""

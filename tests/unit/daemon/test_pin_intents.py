@@ -21,7 +21,8 @@ from tests.pin_fixture import BOTH, HANGS, OPENED, OTHER, PATH, FakeProcess, Peo
 
 @pytest.fixture
 def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
-    FakeProcess.made, FakeProcess.found, FakeProcess.touched = [], {}, 100
+    FakeProcess.made, FakeProcess.found = [], {}
+    FakeProcess.touched = FakeProcess.reads = 100
     monkeypatch.setattr(warm_intents, "WarmProcess", FakeProcess)
     monkeypatch.setattr(pin_intents, "WarmProcess", FakeProcess)
     on = {(252, 0): ("bcache0",), (8, 1): ()}
@@ -103,6 +104,17 @@ def test_what_falls_out_is_warmed_again_but_not_all_the_time(people: People) -> 
     assert status.state is PinState.WARMING
     assert status.why == "10.0% of 100 touches were misses; job 3"
     assert [job.target for job in people.intents.volume.loop.jobs] == [PATH, PATH]
+
+
+def test_a_round_that_misses_have_ended_is_continued(people: People) -> None:
+    people.pin()
+    people.job_ends()
+    FakeProcess.touched, FakeProcess.reads = 3, 20
+    for _ in range(3):
+        people.passes(6 * MINUTE_NS)
+        if people.state() is PinState.WARMING:
+            people.job_ends()
+    assert [each["first"] for each in people.touches[:3]] == [0, 20, 40 % 33]
 
 
 def test_a_cancelled_warm_up_leaves_the_pin(people: People) -> None:

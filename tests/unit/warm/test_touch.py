@@ -29,6 +29,7 @@ COMMAND: dict[str, Any] = {
     "burst": 0,
     "step": 256 * KIB,
     "phase": 0,
+    "first": 0,
     "rate": 500,
 }
 
@@ -108,6 +109,12 @@ def test_a_file_is_opened_and_touched(machine: Machine, ask: Ask) -> None:
 def test_other_places_are_touched_in_each_round(machine: Machine, ask: Ask) -> None:
     ask({"touch": str(machine.path)}, {**COMMAND, "phase": 100 * KIB + 1})
     assert machine.read[0] == 100 * KIB
+
+
+def test_a_round_begins_where_the_last_one_ended(machine: Machine, ask: Ask) -> None:
+    _, touched = ask({"touch": str(machine.path)}, {**COMMAND, "first": 6})
+    assert touched["reads"] == 8
+    assert [offset // (256 * KIB) for offset in machine.read] == [6, 7, 0, 1, 2, 3, 4, 5]
 
 
 def test_each_block_of_dm_cache_is_touched(machine: Machine, ask: Ask) -> None:

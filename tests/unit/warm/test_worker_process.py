@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ebbgate.units import KIB, MIB
+from tests.loop_device import loop_device
 from tests.programs import REPO
 
 pytestmark = pytest.mark.timeout(300)
@@ -136,20 +137,12 @@ def volume(tmp_path: Path) -> Iterator[str]:
     """The number of a device that was read once, and lies elsewhere."""
     image = tmp_path / "image"
     image.write_bytes(bytes(MIB))
-    done = subprocess.run(
-        ["losetup", "-f", "--show", str(image)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip("needs a loop device")
-    device = Path(done.stdout.strip())
-    try:
+    with loop_device(image) as device:
         with device.open("rb", buffering=0) as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             assert len(file.read(4096)) == 4096
         number = device.stat().st_rdev
         yield f"{os.major(number)}:{os.minor(number)}"
-    finally:
-        subprocess.run(["losetup", "-d", str(device)], check=True)
 
 
 def test_reads_of_another_device_are_no_hits(worker: Process, volume: str, unused: str) -> None:

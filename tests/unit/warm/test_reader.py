@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Hits are told from misses by what the volume and its backing device have completed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from ebbgate.units import KIB
+from ebbgate.warm.plan import Read
+from ebbgate.warm.reader import Counts, Reader
+from ebbgate.warm.target import Target
+
+WHOLE = Read(0, 512 * KIB)
+
+
+class Disk(Reader):
+    """Reads take some time, in which others reach the backing device, too.
+
+    `hit`: whether ours are. `busy_ratio`: in how many cases others complete a read meanwhile.
+    """
+
+    def __init__(self, hit: bool, busy_ratio: float, read_s: float, patch: pytest.MonkeyPatch):
+        super().__init__(Target(-1, (252, 0), (), {}), "bcache", 4 * KIB)
+        self.hit, self.busy_ratio, self.read_s = hit, busy_ratio, read_s
+        self.now_s, self.completed, self.sent = 0.0, [0, 0], 0
+        self.random = Random(1)
+        patch.setattr("ebbgate.warm.reader.time.monotonic", lambda: self.now_s)
+
+    def counts(self) -> Counts:
+        return self.completed[0], self.completed[1]
+
+    def read_at(self, offset_bytes: int, length_bytes: int) -> int:
+        del offset_bytes
+        self.sent += 1
+        self.now_s += self.read_s
+        self.completed[0] += 1
+        self.completed[1] += (not self.hit) + (self.random.random() < self.busy_ratio)
+        return length_bytes
+
+
+@pytest.fixture
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as made:
+        yield made
+
+
+def test_a_hit_beside_the_misses_of_others_is_known_as_one(patch: pytest.MonkeyPatch) -> None:
+    disk = Disk(hit=True, busy_ratio=0.4, read_s=0.0003, patch=patch)
+    assert sum(disk.is_hit(WHOLE) for _ in range(1000)) > 990
+
+
+def test_a_miss_is_never_a_hit(patch: pytest.MonkeyPatch) -> None:
+    for read_s in (0.0003, 0.008):
+        disk = Disk(hit=False, busy_ratio=0.4, read_s=read_s, patch=patch)
+        assert not any(disk.is_hit(WHOLE) for _ in range(100))
+
+
+def test_a_hard_disk_is_not_asked_often_for_what_it_misses(patch: pytest.MonkeyPatch) -> None:
+    disk = Disk(hit=False, busy_ratio=0.4, read_s=0.008, patch=patch)
+    disk.is_hit(WHOLE)
+    assert disk.sent == 2
+
+
+def test_no_place_beyond_the_block_is_tried(patch: pytest.MonkeyPatch) -> None:
+    disk = Disk(hit=False, busy_ratio=0, read_s=0.0003, patch=patch)
+    disk.is_hit(Read(0, 12 * KIB))
+    assert disk.sent == 3
