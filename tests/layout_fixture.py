@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout import fiemap
 from ebbgate.layout.fiemap import Extent, FileLayout
 from ebbgate.layout.mounts import Mount, Mounts
-from ebbgate.units import SECTOR_BYTES
+from ebbgate.units import MIB, SECTOR_BYTES
 from tests.fake_sysfs import FakeSysfs
 
 BCACHE0 = "252:0"
@@ -112,3 +113,14 @@ class LayoutMachine:
 
     def _read_layout(self, handle: int, name: str, extents_max: int) -> FileLayout:
         return FileLayout(os.fstat(handle).st_size, 1, tuple(self._extents[name]))
+
+
+def guest_document(**changes: Any) -> dict[str, Any]:
+    """A file of 2 MiB at 5 MiB of the guest's only disk."""
+    place = {"start_bytes": 0, "length_bytes": 2 * MIB, "chunk_bytes": 0, "why": ""}
+    below = [{"layer": "vda", "start_bytes": 5 * MIB}]
+    file = {"kind": "file", "name": "/db/a", "size_bytes": 2 * MIB}
+    disk = {"kind": "disk", "name": "vda", "size_bytes": 16 * MIB, "segments": []}
+    layers = [file | {"segments": [place | {"below": below}]}, disk]
+    document = {"ebbgate_agent": 1, "files": ["/db/a"], "layers": layers, "errors": []}
+    return document | changes

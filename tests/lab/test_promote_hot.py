@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What users miss again and again is moved into a real bcache, but what is held out.
+"""What users miss again and again is moved into a real cache, but what is held out.
 
 I/O: the guest.
 """
@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from tests.bench.product import POLICIES, PYTHON, Product
-from tests.bench.warm_file import wear_in
+from tests.bench.warm_file import Stack, wear_in
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
+from tests.lab.dm_stack import DmCacheStack
 from tests.lab.session import Session
 
 MIB = 1 << 20
@@ -58,17 +59,21 @@ def hot_policy(guest: Session) -> Iterator[None]:
 class Users:
     """Users of the zone, and what ebbgate says of it."""
 
-    def __init__(self, guest: Session, stack: BcacheStack, product: Product) -> None:
+    def __init__(self, guest: Session, stack: Stack, product: Product) -> None:
         self.guest = guest
         self.stack = stack
         self.product = product
 
+    def live(self) -> dict[str, Any]:
+        stack = self.stack
+        return self.product.live(stack.name if isinstance(stack, DmCacheStack) else stack.volume)
+
     def promotion(self) -> dict[str, Any]:
-        return self.product.live(self.stack.volume).get("promotion") or {}
+        return self.live().get("promotion") or {}
 
     def counted_bytes(self) -> int:
         """What the probe has counted as reads of users."""
-        arrivals = self.product.live(self.stack.volume)["totals"]["arrivals"]
+        arrivals = self.live()["totals"]["arrivals"]
         return int(arrivals["read"]["bytes"]) if arrivals else 0
 
     def read_until_moved(self) -> tuple[int, dict[int, str]]:
@@ -92,7 +97,8 @@ class Users:
 
     def misses(self, chunks: list[int]) -> float:
         """Share of a few pages of these chunks that the backing device has to read."""
-        stat = f"/sys/dev/block/{self.stack.dev_t('hdd')}/stat"
+        which = "hdd" if isinstance(self.stack, BcacheStack) else "origin"
+        stat = f"/sys/dev/block/{self.stack.dev_t(which)}/stat"
         places = [
             chunk * MIB + page * (MIB // PAGES) + 8192 for chunk in chunks for page in range(PAGES)
         ]
@@ -102,10 +108,11 @@ class Users:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("make", [BcacheStack, DmCacheStack])
 def test_a_hot_zone_is_moved_but_what_is_held_out_and_moves_are_no_load_of_users(
-    guest: Session,
+    guest: Session, make: type[Stack]
 ) -> None:
-    with BcacheStack(guest) as stack:
+    with make(guest) as stack:
         stack.expect_changed("writeback_rate")
         wear_in(guest, stack)
         with hot_policy(guest), Product(guest, mode="enforce") as product:
@@ -125,4 +132,6 @@ def test_a_hot_zone_is_moved_but_what_is_held_out_and_moves_are_no_load_of_users
             # One of 16, at random; users themselves have brought some of their pages in.
             held_out = [chunk for chunk, state in states.items() if state == "held out"]
             assert 1 <= len(held_out) <= len(states) / 4
-            assert users.misses(held_out) >= 0.4
+            # dm-cache itself promotes blocks that users have read so often.
+            if make is BcacheStack:
+                assert users.misses(held_out) >= 0.4

@@ -22,6 +22,7 @@ from tests.lab.guest import Guest
 from tests.lab.service_harness import UNIT, install
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
+from tests.layout_fixture import guest_document
 
 HOME = "/home"
 """Where the daemon itself sees nothing (ProtectHome=)."""
@@ -30,10 +31,11 @@ FILE = f"{FOLDER}/private/file"
 
 
 FILE_BYTES = 2 << 20
-POLICY = f"""\
+IMAGE = f"{FOLDER}/private/vm.qcow2"
+POLICY = """\
 version: 1
 name: hot
-strategies: [idle_destage, promote_hot: {{files: '{FOLDER}/private/*'}}]
+strategies: [idle_destage, promote_hot: {{files: '{}'}}]
 """
 
 
@@ -92,18 +94,39 @@ def layout(machine: Session) -> dict[str, Any]:
     return dict(volume.get("layout") or {})
 
 
+@contextmanager
+def named_by_policy(machine: Session, files: str) -> Iterator[dict[str, Any]]:
+    """Start the service with a policy that names files; yield what it finds of them."""
+    machine.put_file(f"{POLICIES}/hot.yaml", POLICY.format(files))
+    try:
+        machine.check(f"systemctl start {UNIT}", timeout_s=120)
+        yield wait_until(lambda: layout(machine), 60, "the layout of the files")
+    finally:
+        machine.check(f"rm {POLICIES}/hot.yaml")
+
+
 @pytest.mark.full
 def test_the_installed_service_finds_private_files_that_a_policy_names(
     machine: Session, stack: BcacheStack
 ) -> None:
-    machine.put_file(f"{POLICIES}/hot.yaml", POLICY)
-    try:
-        machine.check(f"systemctl start {UNIT}", timeout_s=120)
-        found = wait_until(lambda: layout(machine), 60, "the layout of the file")
+    with named_by_policy(machine, f"{FOLDER}/private/*") as found:
         assert (found["files"], found["left_out"], found["error"]) == (1, {}, ""), found
         assert found["known_bytes"] == FILE_BYTES
-    finally:
-        machine.check(f"rm {POLICIES}/hot.yaml")
     (shown,) = json.loads(machine.check(f"ebbgate layout show --json {FILE}"))["files"]
     assert {each["volume"] for each in shown["ranges"]} == {stack.volume}
     assert sum(each["length_bytes"] for each in shown["ranges"]) == FILE_BYTES
+
+
+@pytest.mark.full
+def test_the_installed_service_finds_a_file_of_a_guest_in_a_private_qcow2_image(
+    machine: Session, stack: BcacheStack
+) -> None:
+    machine.check(
+        f"qemu-img create -q -f qcow2 {IMAGE} 16M &&"
+        f" qemu-io -f qcow2 -c 'write -q -P 7 5M 2M' {IMAGE} &&"
+        f" chown nobody {IMAGE} && chmod 600 {IMAGE} && sync"
+    )
+    machine.put_file(f"{IMAGE}.guest.json", json.dumps(guest_document()))
+    with named_by_policy(machine, IMAGE) as found:
+        assert (found["files"], found["left_out"], found["error"]) == (1, {}, ""), found
+        assert found["known_bytes"] == 2 << 20

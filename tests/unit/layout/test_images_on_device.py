@@ -21,6 +21,7 @@ from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.mapping import Piece, place
 from ebbgate.layout.mounts import Mounts
 from ebbgate.units import KIB, MIB
+from tests.loop_device import loop_device
 
 _PROGRAMS = ("qemu-img", "qemu-io", "losetup", "mkfs.ext4", "mount")
 
@@ -59,20 +60,12 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     os.truncate(below, 64 * MIB)
     folder.mkdir()
     run("mkfs.ext4", "-q", "-F", "-b", "4096", below)
-    found = subprocess.run(
-        ["losetup", "-f", "--show", str(below)], capture_output=True, text=True, check=False
-    )
-    if found.returncode:
-        pytest.skip("needs a loop device")
-    device = Path(found.stdout.strip())
-    try:
+    with loop_device(below) as device:
         run("mount", "-t", "ext4", device, folder)
         try:
             yield Machine(device, folder)
         finally:
             run("umount", folder)
-    finally:
-        run("losetup", "-d", device)
 
 
 def test_each_mapped_part_of_the_disk_is_where_it_was_said(machine: Machine) -> None:

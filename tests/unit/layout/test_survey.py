@@ -27,7 +27,7 @@ from ebbgate.model.attribution import FileId
 from ebbgate.model.heat import ChunkRun
 from ebbgate.units import GIB, MIB
 from tests.fake_sysfs import FakeSysfs
-from tests.layout_fixture import BCACHE0, LayoutMachine
+from tests.layout_fixture import BCACHE0, LayoutMachine, guest_document
 
 Rows = list[tuple[int, int, str, str]]
 SECTORS = GIB // 512
@@ -187,17 +187,6 @@ def test_names_have_no_control_characters(machine: LayoutMachine, tmp_path: Path
     machine.file([(0, 2 * MIB, MIB)], os.fsdecode(b"\xff"))
     found = read(machine, tmp_path)
     assert found.groups == (f"{tmp_path}/files/a?[2J b", f"{tmp_path}/files/?")
-
-
-def guest_document(**changes: Any) -> dict[str, Any]:
-    """A file of 2 MiB at 5 MiB of the guest's only disk."""
-    place = {"start_bytes": 0, "length_bytes": 2 * MIB, "chunk_bytes": 0, "why": ""}
-    below = [{"layer": "vda", "start_bytes": 5 * MIB}]
-    file = {"kind": "file", "name": "/db/a", "size_bytes": 2 * MIB}
-    disk = {"kind": "disk", "name": "vda", "size_bytes": 16 * MIB, "segments": []}
-    layers = [file | {"segments": [place | {"below": below}]}, disk]
-    document = {"ebbgate_agent": 1, "files": ["/db/a"], "layers": layers, "errors": []}
-    return document | changes
 
 
 @pytest.fixture
