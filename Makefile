@@ -247,9 +247,9 @@ test-full: ## the same with every long variant, and the packages
 
 # ---- the lab, for people -------------------------------------------------------------------------
 .PHONY: bench demo
-bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (V= variant, N= repetitions, SEED=, TRACE=)
+bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (V= variant, N= repetitions, SEED=, TRACE=, ADD=1: to kept runs)
 	@$(NODE) $(PY) -m tests.bench $(S) $(if $(V),--variant $(V)) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED)) \
-		$(if $(TRACE),--trace $(TRACE))
+		$(if $(TRACE),--trace $(TRACE)) $(if $(ADD),--add)
 
 demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
 	@$(PY) -m tests.lab.demo $(if $(KEEP),--keep)

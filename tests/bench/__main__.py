@@ -13,6 +13,7 @@ from pathlib import Path
 
 import tests.bench as package
 from tests.bench.context import Context, Scenario
+from tests.bench.report import Runs, kept_runs
 from tests.bench.table import file_name, markdown, short
 from tests.lab import host
 from tests.lab.errors import LabError
@@ -65,6 +66,16 @@ def fill(path: Path, table: str) -> None:
     path.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}")
 
 
+def earlier(scenario: Scenario, path: Path) -> tuple[Runs, list[str]]:
+    """Return the runs and commits of a kept result. Raises ValueError if none can be added."""
+    if not scenario.adds:
+        raise ValueError(f"runs of {scenario.name} cannot be added to others")
+    if not path.exists():
+        return {}, []
+    document = json.loads(path.read_text())
+    return kept_runs(document), document.get("commits", [document["commit"]])
+
+
 def main() -> int:
     """0: all goals met, 1: not all, 64: no such scenario, 69: no lab."""
     parser = argparse.ArgumentParser(prog="make bench S=")
@@ -75,6 +86,7 @@ def main() -> int:
     parser.add_argument(
         "--trace", type=Path, nargs="*", default=[], help="block traces (trace-gaps, mrc)"
     )
+    parser.add_argument("--add", action="store_true", help="add the runs to those that were kept")
     parser.add_argument(
         "--table", action="store_true", help="write the kept results into README.md and RESULTS.md"
     )
@@ -93,15 +105,24 @@ def main() -> int:
         choices = known if chosen is None else chosen.variants
         print(f"not known; choose from: {', '.join(choices)}", file=sys.stderr)
         return 64
+    path = RESULTS / file_name(chosen.name, options.variant)
+    traces = tuple(options.trace)
     try:
-        traces = tuple(options.trace)
-        report = chosen.run(Context(options.repetitions, options.seed, options.variant, traces))
+        before, commits = earlier(chosen, path) if options.add else ({}, [])
+    except ValueError as error:
+        print(f"{path.name}: {error}; leave out ADD=", file=sys.stderr)
+        return 64
+    try:
+        report = chosen.run(
+            Context(options.repetitions, options.seed, options.variant, traces, before)
+        )
     except LabError as error:
         print(f"{chosen.name}: no result: {error}", file=sys.stderr)
         return 69
     document = report.document(machine())
+    if commits:
+        document["commits"] = [*commits, document["commit"]]
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / file_name(chosen.name, options.variant)
     path.write_text(json.dumps(document, indent=1) + "\n")
     for name, goal in report.goals.items():
         verdict = "MISSED" if name in document["missed"] else "met"

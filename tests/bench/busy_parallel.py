@@ -119,4 +119,5 @@ SCENARIO = Scenario(
     5,
     run,
     VARIANTS,
+    adds=True,
 )

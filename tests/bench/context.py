@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.report import Report
+from tests.bench.report import Report, Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,14 @@ class Context:
     """Options of a run.
 
     `variant`: of the scenario; empty: all. `traces`: block traces for scenarios that take them.
+    `earlier`: runs of a kept result, which this one adds to.
     """
 
     repetitions: int
     seed: int
     variant: str = ""
     traces: tuple[Path, ...] = ()
+    earlier: Runs = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
@@ -33,9 +35,13 @@ class Context:
     def interleaved(
         self, arms: Iterable[str], measure: Callable[[str, int], dict[str, float]]
     ) -> dict[str, list[dict[str, float]]]:
-        """Measure each arm in each repetition, which `measure` gets; return the runs by arm."""
-        runs: dict[str, list[dict[str, float]]] = {arm: [] for arm in arms}
-        for repetition in range(self.repetitions):
+        """Measure each arm in each repetition, which `measure` gets; return the runs by arm.
+
+        They begin with earlier ones, whose seeds are not used again.
+        """
+        runs = {arm: [dict(run) for run in self.earlier.get(arm, ())] for arm in arms}
+        first = max(len(found) for found in runs.values())
+        for repetition in range(first, first + self.repetitions):
             for arm, found in runs.items():
                 self.say(f"{arm}, repetition {repetition + 1}")
                 found.append(measure(arm, repetition))
@@ -45,10 +51,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named claim. `minutes`: of one repetition, on two cores without KVM."""
+    """A named claim. `minutes`: of one repetition, on two cores without KVM.
+
+    `adds`: runs can be added to a kept result.
+    """
 
     name: str
     claim: str
     minutes: float
     run: Callable[[Context], Report]
     variants: tuple[str, ...] = ()
+    adds: bool = False

@@ -127,4 +127,5 @@ SCENARIO = Scenario(
     7,
     run,
     VARIANTS,
+    adds=True,
 )

@@ -50,21 +50,24 @@ QUIET_CACHE = {"cache/congested_read_threshold_us": 0, "cache/congested_write_th
 class Pieces:
     """Layout of the dirty data: `dirty_mib` in pieces of `kib`, spread over `range_mib`.
 
-    `ssd`: the cache device.
+    `ssd`: the cache device. `learning`: the first gaps, which count for no arm, since a daemon runs
+    for months. A disk's own cache takes in pieces of 4 KiB for half a minute before it is full, so
+    there it takes longer until rests are right.
     """
 
     kib: int
     dirty_mib: int
     range_mib: int
     ssd: str = "ssd0"
+    learning: int = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
     """Bursts and the gaps between them.
 
-    `learning`: the first gaps, which count for no arm, since a daemon runs for months. `spread`: a
-    gap is up to so much longer or shorter (0..1).
+    `learning`: the first gaps, which count for no arm. `spread`: a gap is up to so much longer or
+    shorter (0..1).
     """
 
     bursts: int = 12
@@ -85,10 +88,11 @@ full: by how much it does decides how fast stock writes back. A piece of 4 KiB t
 large one, so there a small cache is enough.
 """
 PIECES = {
-    "4k": Pieces(4, 260, 550, "ssd1"),
+    "4k": Pieces(4, 300, 640, "ssd1", learning=10),
     "64k": Pieces(64, 2100, 2330),
     "512k": Pieces(512, 2100, 2330),
 }
+GAPS_COUNTED = 7
 SCHEDULERS = ("mq-deadline", "bfq", "none")
 HDD_BYTES = 5 * GIB
 DISKS: dict[str, Hdd] = {
@@ -181,8 +185,9 @@ def variant_ratios(runs: Runs, variant: str) -> dict[str, float]:
 def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
     """Measure one arm on a fresh volume."""
     name, scheduler, _, *irregular = variant.split("/")
-    rhythm = Rhythm(spread=0.4 if irregular else 0.0)
-    return measure_pieces(guest, PIECES[name], scheduler, arm, seed, rhythm)
+    pieces, spread = PIECES[name], 0.4 if irregular else 0.0
+    rhythm = Rhythm(1 + pieces.learning + GAPS_COUNTED, pieces.learning, spread=spread)
+    return measure_pieces(guest, pieces, scheduler, arm, seed, rhythm)
 
 
 def measure_pieces(
@@ -343,4 +348,5 @@ SCENARIO = Scenario(
     12,
     run,
     VARIANTS,
+    adds=True,
 )

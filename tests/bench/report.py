@@ -40,6 +40,7 @@ class Report:
         return {
             "scenario": self.scenario,
             "arms": {arm: medians(runs) for arm, runs in self.runs.items()},
+            "runs": {arm: [_rounded(run) for run in runs] for arm, runs in self.runs.items()},
             "spread": {arm: spread(runs) for arm, runs in self.runs.items()},
             "ratios": {name: round(value, 4) for name, value in self.ratios.items()},
             "goals": dict(self.goals),
@@ -65,6 +66,24 @@ def spread(runs: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     """The lowest and highest value of each metric."""
     found = _by_metric(runs).items()
     return {name: [round(min(values), 4), round(max(values), 4)] for name, values in found}
+
+
+def _rounded(run: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in run.items()}
+
+
+def kept_runs(document: Mapping[str, Any]) -> Runs:
+    """Return the runs of a kept result, whose `document` may be from before they were kept.
+
+    Raises ValueError if that was of several runs.
+    """
+    if "runs" in document:
+        found: Runs = document["runs"]
+        return found
+    spreads = (each for arm in document["spread"].values() for each in arm.values())
+    if any(low != high for low, high in spreads):
+        raise ValueError("it has medians of several runs, but not the runs")
+    return {arm: [run] for arm, run in document["arms"].items()}
 
 
 def _by_metric(runs: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:

@@ -58,8 +58,10 @@ def _row(scenario: Scenario, variant: str, folder: Path) -> str:
     if not path.exists():
         return ""
     option = f" V={variant}" if variant else ""
-    figures = _figures(json.loads(path.read_text()), variant)
-    return f"| `make bench S={scenario.name}{option}` | {figures} |"
+    document = json.loads(path.read_text())
+    count = max(map(len, document.get("runs", {}).values()), default=1)
+    runs = f", median of {count}" if scenario.adds and count > 1 else ""
+    return f"| `make bench S={scenario.name}{option}`{runs} | {_figures(document, variant)} |"
 
 
 def _figures(document: dict[str, Any], variant: str) -> str:

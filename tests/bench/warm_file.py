@@ -62,29 +62,34 @@ def wear_in(session: Session, stack: Stack) -> None:
     fio.run(session, fio.Job(stack.device, "randread", "64k", options=options), seed=1)
 
 
-def missed(session: Session, stack: Stack, offset: int) -> float:
-    """Share of reads of the file that the backing device saw: 4 KiB of each 64 KiB."""
+def missed(session: Session, stack: Stack, offset: int, path: str = FILE) -> float:
+    """Share of reads of a file that the backing device saw: 4 KiB of each 64 KiB."""
     which = "hdd" if isinstance(stack, BcacheStack) else "origin"
-    path = f"/sys/dev/block/{stack.dev_t(which)}/stat"
-    before = int(session.read(path).split()[0])
-    argv = [PYTHON, SCATTERED, FILE, "--read", str(offset)]
+    counts = f"/sys/dev/block/{stack.dev_t(which)}/stat"
+    before = int(session.read(counts).split()[0])
+    argv = [PYTHON, SCATTERED, path, "--read", str(offset)]
     reads = int(session.check(argv, timeout_s=300))
-    return (int(session.read(path).split()[0]) - before) / reads
+    return (int(session.read(counts).split()[0]) - before) / reads
 
 
 def warm(product: Product, path: str, timeout_s: float) -> dict[str, Any]:
     """Warm a file; return the job when it is over, with the seconds that it took."""
     began = time.monotonic()
-    number = json.loads(product.cli("warm", path, "--json"))["requests"][0]["request"]
+    product.cli("warm", path)
+    job = job_ended(product, timeout_s)
+    seconds = (job["ended_unix_ns"] - job["since_unix_ns"]) / 1e9
+    return {**job, "seconds": min(seconds, time.monotonic() - began)}
+
+
+def job_ended(product: Product, timeout_s: float) -> dict[str, Any]:
+    """Wait until the newest warm-up is over; return it."""
 
     def ended() -> dict[str, Any] | None:
         jobs = json.loads(product.cli("jobs", "--json"))["jobs"]
-        found: dict[str, Any] = next(job for job in jobs if job["id"] == number)
+        found: dict[str, Any] = max(jobs, key=lambda job: int(job["id"]))
         return found if found["ended_unix_ns"] else None
 
-    job = product.wait_until(ended, timeout_s, "the warm-up to end")
-    seconds = (job["ended_unix_ns"] - job["since_unix_ns"]) / 1e9
-    return {**job, "seconds": min(seconds, time.monotonic() - began)}
+    return product.wait_until(ended, timeout_s, "the warm-up to end")
 
 
 KINDS: dict[str, type[Stack]] = {"bcache": BcacheStack, "dm-cache": DmCacheStack}
