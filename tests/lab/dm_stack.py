@@ -6,8 +6,10 @@ I/O: through a Session: LVM's tools, dmsetup, cache_check.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypedDict, Unpack
 
 from tests.lab import dm_parts, knobs
@@ -238,6 +240,25 @@ class DmCacheStack(DmStack):
         feature = "" if reads else " 1 error_writes"
         table = f"0 {sectors} flakey {below} {start} 0 60{feature}"
         self.session.check(["modprobe", "dm-flakey"])
+        self._load(name, table)
+
+    @contextmanager
+    def without_promotions(self) -> Iterator[None]:
+        """Take nothing in for a while; afterwards smq does not know any more what was read often.
+
+        What is in the cache stays there, and what is dirty is written back.
+        """
+        threshold = self.threshold
+        table = self.session.check(["dmsetup", "table", self.name]).strip()
+        # smq may have the name of the policy that it replaced.
+        self._load(self.name, re.sub(r" s?mq \d.*", " cleaner 0", table))
+        try:
+            yield
+        finally:
+            self._load(self.name, table)
+            self.threshold = threshold
+
+    def _load(self, name: str, table: str) -> None:
         self.session.check(["dmsetup", "load", name, "--table", table])
         self.session.check(["dmsetup", "suspend", name])
         self.session.check(["dmsetup", "resume", "--noudevsync", "--noudevrules", name])
