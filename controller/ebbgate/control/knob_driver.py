@@ -13,15 +13,17 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
-from ebbgate.actuators.bcache_steps import Step, congestion_off_steps, cutoff_steps, write
-from ebbgate.actuators.gate_plan import cleaner_step, split_steps
+from ebbgate.actuators.bcache_steps import Step, congestion_off_steps, write
+from ebbgate.actuators.gate_plan import cleaner_step
 from ebbgate.actuators.gate_worker import GateWorker, Job
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.control.knob_jobs import cutoff_job, nr_requests_job, scheduler_job, split_job
 from ebbgate.knobs.catalog import (
     CONGESTED,
     CUTOFF,
     FLUSH,
     MAX_SECTORS,
+    NR_REQUESTS,
     RATE,
     SCHEDULER,
     TABLE,
@@ -36,7 +38,6 @@ from ebbgate.log_messages.volumes import (
 )
 from ebbgate.model.decision import (
     CLEAN,
-    NOT_WRITTEN,
     RESTORE,
     Action,
     Decision,
@@ -50,7 +51,7 @@ from ebbgate.model.records import Edge
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.engine import Ruling
-from ebbgate.policy.other_knobs import BY_POLICY, FOUND, GARBAGE, OtherKnobs
+from ebbgate.policy.other_knobs import BY_POLICY, FOUND, GARBAGE, SORTED, OtherKnobs
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes
@@ -91,6 +92,7 @@ class Applied:
     congestion_off: bool = False
     split: bool = False
     scheduler: str = ""
+    nr_requests: int = 0
 
 
 class KnobDriver:
@@ -151,6 +153,8 @@ class KnobDriver:
             self.applied.congestion_off = False
         elif knob in disk_knobs(self.writer.volume, SCHEDULER):
             self.applied.scheduler = ""
+        elif knob in disk_knobs(self.writer.volume, NR_REQUESTS):
+            self.applied.nr_requests = 0
 
     def release(self, why: str) -> None:
         """Restore every knob of this volume, except those that somebody else has written."""
@@ -202,24 +206,32 @@ class KnobDriver:
         cutoff = wanted.cutoff_bytes != self.applied.cutoff_bytes or "cutoff" in again
         if cutoff and CUTOFF not in pinned:
             self.applied.cutoff_bytes = wanted.cutoff_bytes
-            self.submit("cutoff", _cutoff_job(wanted.cutoff_bytes, streams))
+            self.submit("cutoff", cutoff_job(wanted.cutoff_bytes, streams))
         split = wanted.split_requests != self.applied.split or "split" in again
         if split and MAX_SECTORS not in pinned:
             self.applied.split = wanted.split_requests
-            self.submit("split", _split_job(wanted.split_requests, streams))
+            self.submit("split", split_job(wanted.split_requests, streams))
         off = wanted.congestion_off and pinned.isdisjoint(CONGESTED)
         if (off and not self.applied.congestion_off) or "congestion" in again:
             self.applied.congestion_off = True
             reason = Reason(*wanted.congestion, decision)
             self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
         if wanted.backing_scheduler != self.applied.scheduler:
+            # The kernel gives each scheduler a queue of a new length.
+            self._set_nr_requests(0, decision)
             # Once: a kernel without that scheduler would search its module at each try.
             self.applied.scheduler = wanted.backing_scheduler
-            job = _scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
+            job = scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
             self.submit("scheduler", job)
+        self._set_nr_requests(wanted.nr_requests, decision)
         if wanted.collect_garbage:
             full, trigger = Reason(*GARBAGE, decision), (write(TRIGGER_GC, 1, always=True),)
             self.submit("gc", lambda writer: writer.apply(trigger, full))
+
+    def _set_nr_requests(self, number: int, decision: int) -> None:
+        if number != self.applied.nr_requests:
+            self.applied.nr_requests = number
+            self.submit("nr_requests", nr_requests_job(number, Reason(*SORTED, decision)))
 
     def rate_drifted(self, seen: VolumeState, *, steady: bool = False) -> bool:
         """Whether the kernel's own controller has overwritten the rate of a closed gate.
@@ -354,31 +366,3 @@ def _adjusts(before: Gate | None, gate: Gate) -> bool:
     if GateKind.RESTING in (before.kind, gate.kind):
         return before.kind in _IN_GAP and gate.kind in _IN_GAP
     return before != gate and replace(before, queue_depth=gate.queue_depth) == gate
-
-
-def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
-    if cutoff_bytes is None:
-        return lambda writer: writer.release((CUTOFF,), reason)
-    steps = cutoff_steps(cutoff_bytes)
-    return lambda writer: writer.apply(steps, reason)
-
-
-def _scheduler_job(scheduler: str, reason: Reason) -> Job:
-    """Give all disks below the volume this I/O scheduler, or none of them; empty: their own."""
-
-    def job(writer: KnobWriter) -> list[Outcome]:
-        knobs = disk_knobs(writer.volume, SCHEDULER)
-        steps = [Step(knob, scheduler) for knob in knobs] if scheduler else []
-        outcomes = writer.apply(steps, reason)
-        if not steps or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
-            outcomes += writer.release(knobs, reason)
-        return outcomes
-
-    return job
-
-
-def _split_job(on: bool, reason: Reason) -> Job:
-    """Make requests shorter than a cache block, or as they were."""
-    if not on:
-        return lambda writer: writer.release((MAX_SECTORS,), reason)
-    return lambda writer: writer.apply(split_steps(writer.volume), reason)

@@ -35,6 +35,7 @@ THRESHOLD: Final = "migration_threshold"
 MAX_SECTORS: Final = "max_sectors_kb"
 """Of a dm volume, and, with the name of a disk, of each disk below a volume."""
 QUEUE_DEPTH: Final = "queue_depth"
+NR_REQUESTS: Final = "nr_requests"
 SCHEDULER: Final = "scheduler"
 TABLE: Final = "table"
 FLUSH: Final = "flush"
@@ -282,6 +283,18 @@ KNOBS: Final[tuple[Knob, ...]] = (
             "shorter requests cost streams throughput; the kernel refuses more than the host takes",
             "block/blk-sysfs.c, queue_max_sectors_store",
         ),
+    ),
+    Knob(
+        name=NR_REQUESTS,
+        kinds=_DM_CACHE,
+        place=KnobPlace.DISK_QUEUE,
+        unit=KnobUnit.NUMBER,
+        about="requests that the I/O scheduler may hold",
+        purpose="many: smq's order is not the disk's, and the scheduler sorts what it holds",
+        resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
+        bounds=KnobBounds(64, 2048, "the kernel refuses more", "block/blk-mq.h, MAX_SCHED_RQ"),
+        # A change waits until the disk has no request.
+        interval_ns=NS_PER_S,
     ),
     Knob(
         name=SCHEDULER,

@@ -14,7 +14,7 @@ from ebbgate.policy.limits import Limits
 from ebbgate.policy.rollback_guard import RollbackParams
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
-from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
+from ebbgate.policy.strategies.pace import DEPTH_SORTED_IOS, DEPTH_WIDE_IOS
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.policy.strategies.stream_bypass import StreamParams
@@ -55,8 +55,11 @@ _DM_PACE = PaceParams(
     depth_min_ios=1.0,
     depth_max_ios=16.0,
     depth_wide_ios=float(DEPTH_WIDE_IOS),
+    depth_sorted_ios=float(DEPTH_SORTED_IOS),
     window_ns=_DM_WINDOW_NS,
 )
+_NR_REQUESTS = DEPTH_SORTED_IOS * 4 // 3
+"""bfq and mq-deadline leave a quarter of them to requests that somebody waits for."""
 _DM_PRESSURE_PACE = PaceParams(
     throttle=ThrottleKind.DEPTH,
     target_ns=10 * NS_PER_MS,
@@ -99,7 +102,9 @@ def default_policy(kind: Kind) -> Policy:
         return Policy(destage=None, streams=None, cannot=cannot(kind, STRATEGIES))
     if kind is Kind.DM_CACHE:
         # There is no garbage to collect, and a clean block is no less free than an empty one.
-        destage = DestageParams(pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, gc_ratio=None)
+        destage = DestageParams(
+            pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, nr_requests=_NR_REQUESTS, gc_ratio=None
+        )
         streams = StreamParams(reads=False, by_size=True)
         return Policy(destage=destage, streams=streams, cannot=cannot(kind, STRATEGIES))
     return Policy()

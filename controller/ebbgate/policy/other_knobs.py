@@ -24,6 +24,7 @@ NO_GATE: Final = Source(IDLE_DESTAGE, "no strategy decides about the gate")
 NO_STREAMS: Final = Source(STREAM_BYPASS, "no strategy decides about streams")
 JITTER: Final = Source(STREAM_BYPASS, "jitter of the cache device is not congestion")
 BY_POLICY: Final = Source("policy", "backing_scheduler of the policy")
+SORTED: Final = Source(IDLE_DESTAGE, "the scheduler sorts what it holds")
 FOUND: Final = Source(MANUAL, "found when it was read")
 RELEASE_FAILED: Final = "it failed before"
 """Why originals are restored again."""
@@ -33,7 +34,7 @@ RELEASE_FAILED: Final = "it failed before"
 class OtherKnobs:
     """`cutoff_bytes`: None for the original. `streams`: the source of the cutoff and the split.
 
-    `backing_scheduler`: empty for the original.
+    `backing_scheduler`: empty for the original. `nr_requests`: at least so many; 0: the original.
     """
 
     cutoff_bytes: int | None
@@ -43,6 +44,7 @@ class OtherKnobs:
     congestion: Source
     collect_garbage: bool
     backing_scheduler: str
+    nr_requests: int
 
 
 def other_knobs(decision: Decision, policy: Policy) -> OtherKnobs:
@@ -55,6 +57,7 @@ def other_knobs(decision: Decision, policy: Policy) -> OtherKnobs:
         _congestion(decision),
         decision.collect_garbage,
         policy.backing_scheduler,
+        policy.destage.nr_requests if policy.destage else 0,
     )
 
 

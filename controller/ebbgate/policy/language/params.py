@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import IDLE_DESTAGE, PROMOTE_HOT, STREAM_BYPASS
+from ebbgate.policy.defaults import (
+    IDLE_DESTAGE,
+    PROMOTE_HOT,
+    STREAM_BYPASS,
+    default_policy,
+    promote_params,
+)
 from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
 from ebbgate.policy.language.value_schemas import (
     ListSchema,
@@ -17,10 +23,7 @@ from ebbgate.policy.language.value_schemas import (
     TextSchema,
 )
 from ebbgate.policy.quantity import SignalUnit, spell
-from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.promote_share import SHARE_MIN
-from ebbgate.policy.strategies.promote_stop import PromoteParams
-from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import GIB, HOUR_NS, KIB, MINUTE_NS, NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
@@ -180,6 +183,14 @@ DESTAGE: Final = (
         " SCSI or SATA disks with the I/O scheduler bfq. 0: the disks' queues stay as they are.",
     ),
     Param(
+        "nr_requests",
+        QuantitySchema(SignalUnit.COUNT, 0, 2048),
+        ("nr_requests",),
+        "The I/O scheduler of each disk holds at least this many requests, and sorts them. 0: as"
+        " many as ever.",
+        _DM_CACHE,
+    ),
+    Param(
         "disturbance",
         _duration(NS_PER_MS, NS_PER_S, OFF),
         ("disturbance_ns",),
@@ -327,10 +338,10 @@ PROMOTE: Final = (
     ),
 )
 
-_PARAMS: Final[Mapping[str, tuple[tuple[Param, ...], object]]] = {
-    IDLE_DESTAGE: (DESTAGE, DestageParams()),
-    STREAM_BYPASS: (STREAMS, StreamParams()),
-    PROMOTE_HOT: (PROMOTE, PromoteParams()),
+_PARAMS: Final[Mapping[str, tuple[Param, ...]]] = {
+    IDLE_DESTAGE: DESTAGE,
+    STREAM_BYPASS: STREAMS,
+    PROMOTE_HOT: PROMOTE,
 }
 _ORDERED: Final = {
     IDLE_DESTAGE: ("wait_min", "wait_max"),
@@ -339,9 +350,17 @@ _ORDERED: Final = {
 """The first parameter may not be greater than the second, whichever of them is given."""
 
 
+def _defaults(strategy: str, kind: Kind) -> object:
+    policy = default_policy(kind)
+    found = {IDLE_DESTAGE: policy.destage, STREAM_BYPASS: policy.streams}
+    return promote_params(kind) if strategy == PROMOTE_HOT else found[strategy]
+
+
 def _parameters_schema(strategy: str) -> ObjectSchema[ParamValues]:
-    params, defaults = _PARAMS[strategy]
-    known = {param.name: param.default(defaults) for param in params}
+    params = _PARAMS[strategy]
+    # Of a parameter for both kinds: bcache's.
+    defaults = {param.name: _defaults(strategy, param.kinds[0]) for param in params}
+    known = {param.name: param.default(defaults[param.name]) for param in params}
     low, high = _ORDERED.get(strategy, ("", ""))
 
     def check(values: ParamValues) -> Faults:
@@ -350,7 +369,7 @@ def _parameters_schema(strategy: str) -> ObjectSchema[ParamValues]:
         if figures != sorted(figures):
             yield (high if high in values else low, f"{low} is greater than {high}", "swap them")
 
-    fields = tuple(param.field(defaults) for param in params)
+    fields = tuple(param.field(defaults[param.name]) for param in params)
     return ObjectSchema(f"the parameters of {strategy}", fields, check)
 
 
@@ -361,7 +380,7 @@ STRATEGY_PARAMS: Final[Mapping[str, ObjectSchema[ParamValues]]] = {
 
 def with_values(params: Params, strategy: str, values: ParamValues, kind: Kind) -> Params:
     """Return the parameters with the values of a policy that have an effect on this kind."""
-    for param in _PARAMS[strategy][0]:
+    for param in _PARAMS[strategy]:
         if param.name in values and kind in param.kinds:
             params = _with(params, param.path, _field_value(param, values[param.name]))
     return params

@@ -41,6 +41,8 @@ class DestageParams:
     - `queue_depth`: requests that the disks take at once in gaps, if they hold destage back by
       themselves (see `disk_queue`); 0: as many as ever. In the lab 4 drained as much as all 31,
       with a worst first request of half the time; 2 was no better, and worse for 4 KiB pieces.
+    - `nr_requests`: the I/O scheduler of each disk holds at least so many requests; 0: as many as
+      ever. smq's order is not the disk's, so what dm-cache has under way is sorted there.
     - `shallow_ns_max`: after a gap the disks' queues stay shallow for at most this long.
     - `disturbance_ns`: requests after a gap may take this much longer; None: no matter how much.
     - `mean_rate_max_bytes_per_s`: a limit of the policy, which rests keep; None: any rate.
@@ -62,6 +64,7 @@ class DestageParams:
     read_p99_max_ns: int | None = None
     write_p99_max_ns: int | None = None
     likely_share: float = 0.95
+    nr_requests: int = 0
     mean_rate_max_bytes_per_s: int | None = None
     gc_ratio: float | None = 0.10
     gc_interval_ns: int = 5 * NS_PER_S

@@ -29,6 +29,7 @@ class PaceParams:
     - `depth_max_ios`: bcache itself allows 64 in flight.
     - `window_ns`: completions are counted over at least this long.
     - `depth_wide_ios`: the depth while the gap is likely to last, if `throttle` is depth.
+    - `depth_sorted_ios`: the greatest depth while the end of the gap is foreseen and far.
     - `foreseen`: the gate closes before the gap is likely to end, in time for what is under way.
     """
 
@@ -42,6 +43,7 @@ class PaceParams:
     rate_min_bytes_per_s: int = 256 * KIB
     rate_max_bytes_per_s: int = 1024 * MIB
     depth_wide_ios: float = 0.0
+    depth_sorted_ios: float = 0.0
     foreseen: bool = False
 
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes of knobs that are not the gate's, as jobs of the gate worker.
+
+I/O: through the knob writer that a job gets.
+"""
+
+from __future__ import annotations
+
+from ebbgate.actuators.bcache_steps import Step, cutoff_steps, write
+from ebbgate.actuators.gate_plan import split_steps
+from ebbgate.actuators.gate_worker import Job
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER
+from ebbgate.knobs.places import disk_knobs, found_value
+from ebbgate.model.decision import NOT_WRITTEN, Outcome
+
+
+def cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
+    """Set the sequential cutoff; None: the original."""
+    if cutoff_bytes is None:
+        return lambda writer: writer.release((CUTOFF,), reason)
+    steps = cutoff_steps(cutoff_bytes)
+    return lambda writer: writer.apply(steps, reason)
+
+
+def scheduler_job(scheduler: str, reason: Reason) -> Job:
+    """Give all disks below the volume this I/O scheduler, or none of them; empty: their own."""
+
+    def job(writer: KnobWriter) -> list[Outcome]:
+        knobs = disk_knobs(writer.volume, SCHEDULER)
+        return _all_or_none(
+            writer, knobs, [Step(knob, scheduler) for knob in knobs if scheduler], reason
+        )
+
+    return job
+
+
+def nr_requests_job(number: int, reason: Reason) -> Job:
+    """Let the schedulers of all disks hold at least so many requests, or of none; 0: as many as
+    ever. A disk without a scheduler takes no more than its own queue.
+    """
+
+    def job(writer: KnobWriter) -> list[Outcome]:
+        knobs = disk_knobs(writer.volume, NR_REQUESTS)
+        fewer = [knob for knob in knobs if found_value(writer.volume, knob) < number]
+        steps = [] if _lacks_scheduler(writer) else [write(knob, number) for knob in fewer]
+        return _all_or_none(writer, knobs, steps, reason)
+
+    return job
+
+
+def split_job(on: bool, reason: Reason) -> Job:
+    """Make requests shorter than a cache block, or as they were."""
+    if not on:
+        return lambda writer: writer.release((MAX_SECTORS,), reason)
+    return lambda writer: writer.apply(split_steps(writer.volume), reason)
+
+
+def _all_or_none(
+    writer: KnobWriter, knobs: tuple[str, ...], steps: list[Step], reason: Reason
+) -> list[Outcome]:
+    outcomes = writer.apply(steps, reason)
+    if not steps or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
+        outcomes += writer.release(knobs, reason)
+    return outcomes
+
+
+def _lacks_scheduler(writer: KnobWriter) -> bool:
+    owned = {disk: writer.owned.get(f"{SCHEDULER}:{disk.name}") for disk in writer.volume.disks}
+    return any((own.written if own else disk.scheduler) == "none" for disk, own in owned.items())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The loop of a dm-cache volume: how many requests the schedulers of its disks may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbgate.model.volume import Mode
+from ebbgate.probes.topology import find
+from tests.unit.control.test_volume_loop_dm import DmLoopHarness
+from tests.volume_loop_fixture import DEADLINE_S
+
+HELD = "/sys/block/vda/queue/nr_requests"
+SCHEDULER = "/sys/block/vda/queue/scheduler"
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[DmLoopHarness]:
+    made = DmLoopHarness(tmp_path)
+    yield made
+    assert made.loop.worker.stop(DEADLINE_S)
+
+
+def found_with(harness: DmLoopHarness, path: str, value: str) -> None:
+    """The disk was like this when the volume was found."""
+    harness.fake.write(path, value)
+    harness.loop.writer.volume = harness.volume = find(harness.sysfs, "vg/data")
+
+
+def test_enforce_lets_the_scheduler_hold_more_and_advise_takes_it_back(
+    harness: DmLoopHarness,
+) -> None:
+    harness.tick()
+    assert harness.fake.read(HELD) == "512"
+    harness.loop.set_mode(Mode.ADVISE, "asked for")
+    harness.settle()
+    assert harness.fake.read(HELD) == "64"
+    assert harness.kept.open == set()
+
+
+def test_a_queue_that_is_longer_stays(harness: DmLoopHarness) -> None:
+    found_with(harness, HELD, "1024")
+    harness.tick()
+    assert harness.fake.read(HELD) == "1024"
+
+
+def test_a_disk_without_a_scheduler_keeps_its_queue(harness: DmLoopHarness) -> None:
+    found_with(harness, SCHEDULER, "[none] mq-deadline")
+    harness.tick()
+    assert harness.fake.read(HELD) == "64"
+
+
+def test_a_policy_may_leave_the_queue_as_it_is(harness: DmLoopHarness) -> None:
+    harness.tick()
+    destage = harness.policy.destage
+    assert destage is not None
+    harness.loop.set_policy(replace(harness.policy, destage=replace(destage, nr_requests=0)))
+    harness.tick()
+    assert harness.fake.read(HELD) == "64"
+    harness.loop.set_policy(replace(harness.policy, destage=None))
+    harness.tick()
+    assert harness.fake.read(HELD) == "64"
+
+
+def test_what_somebody_else_sets_stays(harness: DmLoopHarness) -> None:
+    harness.tick()
+    harness.fake.write(HELD, "128")
+    harness.tick()
+    harness.release("ebbgated stops")
+    assert harness.fake.read(HELD) == "128"
+
+
+def test_a_scheduler_of_the_policy_comes_first(harness: DmLoopHarness) -> None:
+    """The kernel gives it a queue of its own length."""
+    found_with(harness, SCHEDULER, "[none] bfq")
+    harness.tick()
+    harness.loop.set_policy(replace(harness.policy, backing_scheduler="bfq"))
+    harness.tick()
+    order = [knob for knob, _ in harness.sysfs.log if knob in ("scheduler", "nr_requests")]
+    assert order == ["scheduler", "nr_requests"]
+    assert harness.fake.read(HELD) == "512"
+    harness.loop.set_policy(replace(harness.policy, backing_scheduler=""))
+    harness.tick()
+    order = [knob for knob, _ in harness.sysfs.log if knob in ("scheduler", "nr_requests")]
+    assert order[2:] == ["nr_requests", "scheduler"]
+    assert harness.fake.read(HELD) == "64"
