@@ -83,18 +83,25 @@ def logged(machine: Session, unit: str, message: LogMessage) -> dict[str, str]:
     return found
 
 
-def test_the_log_is_in_the_journal_with_ids_and_explanations(machine: Session) -> None:
-    for unit, message in ((UNIT, DAEMON_READY), (WEB, WEB_LISTENING)):
-        machine.check(f"systemctl start {unit}", timeout_s=120)
-        entry = wait_until(partial(logged, machine, unit, message), 60, f"{unit} to say so")
-        assert entry["SYSLOG_IDENTIFIER"] == unit.removesuffix(".service")
-        assert (entry["PRIORITY"], entry["_TRANSPORT"]) == ("6", "journal")
-        machine.check(f"systemctl stop {unit}", timeout_s=60)
+def test_the_web_service_logs_to_the_journal(machine: Session) -> None:
+    machine.check(f"systemctl start {WEB}", timeout_s=120)
+    assert_logged(machine, WEB, WEB_LISTENING)
+    machine.check(f"systemctl stop {WEB}", timeout_s=60)
+
+
+def assert_logged(machine: Session, unit: str, message: LogMessage) -> None:
+    entry = wait_until(partial(logged, machine, unit, message), 60, f"{unit} to say so")
+    assert entry["SYSLOG_IDENTIFIER"] == unit.removesuffix(".service")
+    assert (entry["PRIORITY"], entry["_TRANSPORT"]) == ("6", "journal")
+
+
+def assert_explained(machine: Session, message: LogMessage) -> None:
+    """Check that the journal knows what a message means."""
     machine.check("journalctl --update-catalog", timeout_s=60)
-    argv = f"journalctl -x -u {UNIT} MESSAGE_ID={DAEMON_STOPPED.id}"
+    argv = f"journalctl -x -u {UNIT} MESSAGE_ID={message.id}"
     text = machine.check(argv, timeout_s=60)
-    assert f"Subject: {DAEMON_STOPPED.title}" in text
-    assert DAEMON_STOPPED.meaning in " ".join(text.replace("░░", "").split())
+    assert f"Subject: {message.title}" in text
+    assert message.meaning in " ".join(text.replace("░░", "").split())
 
 
 def test_the_service_tunes_both_kinds_and_a_stop_restores(machine: Session, both: Both) -> None:
@@ -111,6 +118,8 @@ def test_the_service_tunes_both_kinds_and_a_stop_restores(machine: Session, both
     machine.check(f"systemctl stop {UNIT}", timeout_s=60)
     assert both.changed() == {}
     assert show(machine, "Result") == "success"
+    assert_logged(machine, UNIT, DAEMON_READY)
+    assert_explained(machine, DAEMON_STOPPED)
 
 
 def test_a_daemon_that_hangs_is_killed_and_its_knobs_come_back(both: Both) -> None:
