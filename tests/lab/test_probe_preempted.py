@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
-from tests.lab.fio_compare import may_skip_runs
+from tests.lab.fio_compare import preempts_programs
 from tests.lab.kernel_matrix import on_kernels
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
@@ -49,7 +49,9 @@ def load(guest: Session, probe: GuestProbe, disk: str, name: str) -> Record:
     probe.tick(name)
     last = probe.tick(name)
     warned = of_type(probe.records(), "warn", what="missed")
-    assert bool(last["lost"]["missed"]) == bool(warned) == may_skip_runs(guest)
+    assert bool(last["lost"]["missed"]) == bool(warned)
+    # On others an interrupt may do it, too, but seldom.
+    assert warned or not preempts_programs(guest)
     return last
 
 

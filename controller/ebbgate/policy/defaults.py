@@ -58,7 +58,7 @@ _DM_PACE = PaceParams(
     depth_sorted_ios=float(DEPTH_SORTED_IOS),
     window_ns=_DM_WINDOW_NS,
 )
-_NR_REQUESTS = DEPTH_SORTED_IOS * 4 // 3
+_NR_REQUESTS = DEPTH_SORTED_IOS * 3 // 2
 """bfq and mq-deadline leave a quarter of them to requests that somebody waits for."""
 _DM_PRESSURE_PACE = PaceParams(
     throttle=ThrottleKind.DEPTH,

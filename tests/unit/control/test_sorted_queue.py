@@ -35,7 +35,7 @@ def test_enforce_lets_the_scheduler_hold_more_and_advise_takes_it_back(
     harness: DmLoopHarness,
 ) -> None:
     harness.tick()
-    assert harness.fake.read(HELD) == "512"
+    assert harness.fake.read(HELD) == "768"
     harness.loop.set_mode(Mode.ADVISE, "asked for")
     harness.settle()
     assert harness.fake.read(HELD) == "64"
@@ -82,7 +82,7 @@ def test_a_scheduler_of_the_policy_comes_first(harness: DmLoopHarness) -> None:
     harness.tick()
     order = [knob for knob, _ in harness.sysfs.log if knob in ("scheduler", "nr_requests")]
     assert order == ["scheduler", "nr_requests"]
-    assert harness.fake.read(HELD) == "512"
+    assert harness.fake.read(HELD) == "768"
     harness.loop.set_policy(replace(harness.policy, backing_scheduler=""))
     harness.tick()
     order = [knob for knob, _ in harness.sysfs.log if knob in ("scheduler", "nr_requests")]

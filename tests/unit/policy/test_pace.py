@@ -218,27 +218,27 @@ def test_the_pace_is_learned_from_what_gets_done() -> None:
     assert state.gate == paced(9)
 
 
-SORTED = replace(DM_PARAMS, depth_sorted_ios=384.0, foreseen=True)
+SORTED = replace(DM_PARAMS, depth_sorted_ios=512.0, foreseen=True)
 
 
 @pytest.mark.parametrize(
     ("left_ms", "depth"),
     [
-        (60_000, 384),
-        (5_200, 384),
-        (5_000, 192),
-        (2_000, 96),
-        (700, 48),
+        (60_000, 512),
+        (5_200, 512),
+        (5_100, 256),
+        (2_000, 128),
+        (700, 64),
         (600, 32),
         (0, 32),
         (-5, 32),
     ],
 )
-def test_a_foreseen_gap_has_what_a_quarter_of_its_rest_can_take(left_ms: int, depth: int) -> None:
+def test_a_foreseen_gap_has_what_a_third_of_its_rest_can_take(left_ms: int, depth: int) -> None:
     assert pace.begin(disk(300), 0, SORTED, left_ms * NS_PER_MS).gate == paced(depth)
 
 
-@pytest.mark.parametrize(("block_kib", "depth"), [(64, 384), (128, 256), (1024, 32)])
+@pytest.mark.parametrize(("block_kib", "depth"), [(64, 512), (128, 256), (1024, 32)])
 def test_large_blocks_take_no_more_memory_than_small_ones(block_kib: int, depth: int) -> None:
     state = replace(disk(300), throughput_bytes_per_s=300.0 * block_kib * KIB)
     assert pace.begin(state, 0, SORTED, 60 * NS_PER_S).gate == paced(depth)

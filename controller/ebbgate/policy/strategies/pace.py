@@ -27,7 +27,7 @@ drain nearly as much, because smq's order is not the disk's and the disk seeks f
 the gap is likely to last (signals.gaps), more may be under way, so that the disk can sort; the
 depth is reduced in time for them to complete before the gap is likely to end. Where the end of the
 gap is foreseen, the gate rests before it, so until then 32 may be under way on a deep queue: in the
-lab that drained twice as much. While that end is far, up to 384 may be, as many as take a quarter
+lab that drained twice as much. While that end is far, up to 512 may be, as many as take a third
 of the time that is left: the scheduler sorts them (knob nr_requests).
 """
 
@@ -44,11 +44,11 @@ _KEEP, _KEEP_DRY = 0.7, 0.97
 """Weight of what was learned before, against a new window."""
 DEPTH_WIDE_IOS = 32
 """The most blocks at once; more drain no faster."""
-DEPTH_SORTED_IOS = 384
-"""In the model of a disk 32 blocks drain 1.2 times what 16 do, 384 nearly twice as much."""
+DEPTH_SORTED_IOS = 512
+"""In the model of a disk 32 blocks drain 1.2 times what 16 do, 512 nearly twice as much."""
 _SORTED_BYTES_MAX = 32 * MIB
 """dm-kcopyd holds as much memory."""
-_LEFT_SHARE = 4
+_LEFT_SHARE = 3
 _DEPTH_START_IOS = 4
 """Before anything was measured: what a disk of 8 ms a piece does in 32 ms."""
 _WIDER = 3
