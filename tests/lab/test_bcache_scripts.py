@@ -211,6 +211,7 @@ def test_a_file_system_is_not_turned_into_a_backing_device(harness: ScriptHarnes
     assert harness.leftovers() == ""
 
 
+@pytest.mark.full
 def test_writes_survive_attach_and_detach_of_a_writecache(harness: ScriptHarness) -> None:
     harness.make_volume()
     harness.make_files(LVM_DEVICE)

@@ -108,6 +108,7 @@ def load_elsewhere(guest: Session) -> None:
     pytest.fail("bcache lies at the same address again, whatever was loaded before it")
 
 
+@pytest.mark.full
 def test_addresses_are_read_again_when_bcache_is_loaded_again(guest: Session) -> None:
     with GuestProbe(guest) as probe:
         for round_ in range(2):

@@ -16,7 +16,11 @@ from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.probe_records import Record, of_type
 
-pytestmark = on_kernels("requests whose programs were skipped are made good")
+pytestmark = [
+    on_kernels("requests whose programs were skipped are made good"),
+    # Only the newest kernel skips runs often.
+    pytest.mark.full,
+]
 DISK = "nullb0"
 # Wakes by a timer and reads from the same disk, on the same CPU.
 WAKER = """
