@@ -314,7 +314,7 @@ class KnobWriter:
                 return self._journal_failed(action, error)
             self.owned[action.knob] = OwnedKnob(kept, entry.original, self.now_ns())
             try:
-                now = self._read(action.knob)
+                now = self.read(action.knob)
             except OSError as error:
                 return self._outcome(action, OutcomeKind.FAILED, str(error))
             if knob_row(action.knob).kernel_writes or now in (entry.original, None):
@@ -326,7 +326,7 @@ class KnobWriter:
         """Return an entry with the knob's value now, or the failure to read it."""
         path = self._path(action.knob)
         try:
-            original = self._read(action.knob)
+            original = self.read(action.knob)
             if path is None or original is None:
                 self.lacking.add(action.knob)
                 return self._outcome(action, OutcomeKind.REFUSED, "this kernel has no such knob")
@@ -337,7 +337,7 @@ class KnobWriter:
         wanted = (action.strategy, action.reason)
         return JournalEntry(*value, self.boot_id, self.wall_ns(), *wanted, *device)
 
-    def _read(self, knob: str) -> str | None:
+    def read(self, knob: str) -> str | None:
         """Return the value; None where there is no such knob. Raises other OSErrors."""
         path = self._path(knob)
         try:
@@ -369,7 +369,7 @@ class KnobWriter:
         if not read_back:
             return self._outcome(action, OutcomeKind.CHANGED)
         try:
-            seen = self._read(action.knob)
+            seen = self.read(action.knob)
         except OSError as error:
             why = f"written, but reading it back failed: {error}"
             return self._outcome(action, OutcomeKind.FAILED, why)

@@ -6,12 +6,14 @@ I/O: through the knob writer that a job gets.
 
 from __future__ import annotations
 
+import math
+
 from ebbgate.actuators.bcache_steps import Step, cutoff_steps, write
 from ebbgate.actuators.gate_plan import split_steps
 from ebbgate.actuators.gate_worker import Job
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER
-from ebbgate.knobs.places import disk_knobs, found_value
+from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import NOT_WRITTEN, Outcome
 
 
@@ -42,7 +44,7 @@ def nr_requests_job(number: int, reason: Reason) -> Job:
 
     def job(writer: KnobWriter) -> list[Outcome]:
         knobs = disk_knobs(writer.volume, NR_REQUESTS)
-        fewer = [knob for knob in knobs if found_value(writer.volume, knob) < number]
+        fewer = [knob for knob in knobs if _original(writer, knob) < number]
         steps = [] if _lacks_scheduler(writer) else [write(knob, number) for knob in fewer]
         return _all_or_none(writer, knobs, steps, reason)
 
@@ -63,6 +65,16 @@ def _all_or_none(
     if not steps or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
         outcomes += writer.release(knobs, reason)
     return outcomes
+
+
+def _original(writer: KnobWriter, knob: str) -> float:
+    """Return the number without ebbgate's; infinite where it cannot be read."""
+    owned = writer.owned.get(knob)
+    try:
+        value = owned.original if owned else writer.read(knob)
+    except OSError:
+        value = None
+    return math.inf if value is None else int(value)
 
 
 def _lacks_scheduler(writer: KnobWriter) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ebbgate.model.volume import Mode
 from ebbgate.probes.topology import find
+from tests.fake_sysfs import failing
 from tests.unit.control.test_volume_loop_dm import DmLoopHarness
 from tests.volume_loop_fixture import DEADLINE_S
 
@@ -43,9 +45,25 @@ def test_enforce_lets_the_scheduler_hold_more_and_advise_takes_it_back(
 
 
 def test_a_queue_that_is_longer_stays(harness: DmLoopHarness) -> None:
-    found_with(harness, HELD, "1024")
+    # After the volume was found.
+    harness.fake.write(HELD, "1024")
     harness.tick()
     assert harness.fake.read(HELD) == "1024"
+
+
+def test_another_policy_counts_from_the_original(harness: DmLoopHarness) -> None:
+    harness.tick()
+    destage = harness.policy.destage
+    assert destage is not None
+    harness.loop.set_policy(replace(harness.policy, destage=replace(destage, nr_requests=256)))
+    harness.tick()
+    assert harness.fake.read(HELD) == "256"
+
+
+def test_a_queue_that_cannot_be_read_is_left_alone(harness: DmLoopHarness) -> None:
+    harness.sysfs.reading["nr_requests"] = failing(errno.EIO)
+    harness.tick()
+    assert harness.fake.read(HELD) == "64"
 
 
 def test_a_disk_without_a_scheduler_keeps_its_queue(harness: DmLoopHarness) -> None:
