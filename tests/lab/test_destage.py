@@ -113,6 +113,7 @@ def test_the_daemon_survives_a_volume_that_goes_away(guest: Session) -> None:
     assert "Traceback" not in log
 
 
+@pytest.mark.full
 def test_a_bcache_volume_that_was_registered_again_keeps_the_kernel_s_values(
     guest: Session,
 ) -> None:

@@ -144,6 +144,7 @@ def data_is_good(stack: DmCacheStack, mib: int = DATA_MIB) -> bool:
     return check.bytes >= mib * MIB
 
 
+@pytest.mark.full
 def test_a_killed_daemon_leaves_no_threshold_and_no_data_behind(
     guest: Session, stack: DmCacheStack
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_failing_cache_is_left_alone_and_reported(
         assert "migration_threshold" in log[log.index(state) :], "what could not be put back"
 
 
+@pytest.mark.full
 def test_metadata_that_is_nearly_full_is_reported(guest: Session) -> None:
     # Of a cache of this size that holds nothing yet 28 blocks are in use; its hints find no room.
     with DmCacheStack(guest, metadata_bytes=34 * 4096, **BARE) as stack, Product(guest) as product:

@@ -47,6 +47,7 @@ def ended(
     return product, log
 
 
+@pytest.mark.full
 def test_a_read_only_volume_is_read_only_after_a_cleaning(
     guest: Session, stack: DmCacheStack
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_snapshot_under_the_old_name_costs_no_error_of_the_kernel(
     assert stack.threshold == 2048
 
 
+@pytest.mark.full
 def test_a_volume_that_was_activated_again_keeps_its_values(
     guest: Session, stack: DmCacheStack
 ) -> None:
