@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ebbgate.warm.plan import Piece
@@ -53,23 +53,35 @@ EBBGATE = f"PYTHONPATH={SITE} {PYTHON} -m ebbgate"
 @contextmanager
 def image(guest: Guest, stack: Stack) -> Iterator[str]:
     """Mount a disk image with the cluster, which lies on the volume; yield its loop device."""
-    with full_speed(guest), past_cache(stack):
-        guest.check(
-            f"modprobe loop; mkdir -p {HOST_FOLDER} {FOLDER} &&"
-            f" {FILESYSTEMS['ext4']} {stack.device} && mount {stack.device} {HOST_FOLDER} &&"
-            f" fallocate -l {IMAGE_MIB}M {IMAGE}",
-            timeout_s=120,
-        )
-        loop = guest.check(f"losetup --find --show --direct-io=on {IMAGE}").strip()
-        guest.check(f"{FILESYSTEMS['ext4']} {loop} && mount {loop} {FOLDER}", timeout_s=120)
-        copy_cluster(guest)
-        # With the file system its pages go out of the memory.
-        guest.check(["umount", FOLDER], timeout_s=120)
-    guest.check(f"mount {loop} {FOLDER}")
-    try:
+    with ExitStack() as undo:
+        with full_speed(guest), past_cache(stack):
+            loop = _made(guest, stack, undo)
+            with mounted(guest, loop, FOLDER):
+                # With the file system its pages go out of the memory.
+                copy_cluster(guest)
+        undo.enter_context(mounted(guest, loop, FOLDER))
         yield loop.rpartition("/")[2]
+
+
+def _made(guest: Guest, stack: Stack, undo: ExitStack) -> str:
+    """Make an empty image with a file system; return its loop device."""
+    guest.check(f"modprobe loop; {FILESYSTEMS['ext4']} {stack.device}", timeout_s=120)
+    undo.enter_context(mounted(guest, stack.device, HOST_FOLDER))
+    guest.check(f"fallocate -l {IMAGE_MIB}M {IMAGE}", timeout_s=120)
+    loop = guest.check(f"losetup --find --show --direct-io=on {IMAGE}").strip()
+    undo.callback(guest.check, f"losetup -d {loop}")
+    guest.check(f"{FILESYSTEMS['ext4']} {loop}", timeout_s=120)
+    return loop
+
+
+@contextmanager
+def mounted(guest: Guest, device: str, folder: str) -> Iterator[None]:
+    """Have a file system mounted."""
+    guest.check(f"mkdir -p {folder} && mount {device} {folder}")
+    try:
+        yield
     finally:
-        guest.check(f"umount {FOLDER}; losetup -d /dev/{loop}; umount {HOST_FOLDER}", timeout_s=60)
+        guest.check(["umount", folder], timeout_s=120)
 
 
 def misses_of(guest: Guest, stack: Stack) -> dict[int, tuple[int, int]]:
