@@ -227,13 +227,15 @@ def track_again(probe: GuestProbe, stack: Stack, kind: str = "heat") -> int:
     return len(of_type(probe.records(), kind, vol=name))
 
 
-def assert_nothing_lost(lost: dict[str, int]) -> None:
+def assert_nothing_lost(guest: Session, lost: dict[str, int]) -> None:
     """Check that the probe lost nothing, but for what it makes good.
 
-    A stream that others push out loses no bytes. What the kernel skipped (`missed`) is repaired,
-    which `test_probe_preempted` proves.
+    What the kernel skipped (`missed`) is repaired, which `test_probe_preempted` proves; what is
+    compared with exact counts is measured without (`exact`). On kernels from 7.0 on a stream or two
+    were pushed out, which loses no bytes.
     """
-    assert not any({**lost, "streams": 0, "missed": 0}.values()), lost
+    pushed_out = 0 if preempts_programs(guest) else lost["streams"]
+    assert not any({**lost, "streams": pushed_out, "missed": 0}.values()), lost
 
 
 def preempts_programs(guest: Session) -> bool:

@@ -27,7 +27,7 @@ rules:
 """
 _FILE = f"{POLICIES}/sleep.yaml"
 _SMALL = Pieces(kib=4, dirty_mib=16, range_mib=256)
-_QUIET_S = 12
+_QUIET_S = 20
 _DISK_WRITES = 4
 """The column of completed writes in a disk's `stat`."""
 

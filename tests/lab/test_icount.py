@@ -38,10 +38,7 @@ def test_all_signals_cost_a_plain_disk_few_instructions(null_guest: Session) -> 
     assert 0 < cost.added <= 700
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["bcache_hit", pytest.param("bcache_write", marks=pytest.mark.full), "dm_cache_hit"],
-)
+@pytest.mark.parametrize("path", _ADDED_MAX)
 def test_a_request_of_a_cached_volume_costs_few_instructions(
     null_guest: Session, path: str
 ) -> None:

@@ -54,7 +54,7 @@ def probe(guest: Session, stack: BcacheStack) -> Iterator[GuestProbe]:
     with GuestProbe(guest, "--tick-ms", "100") as running:
         running.track(stack)
         yield running
-        assert_nothing_lost(running.tick(stack.volume)["lost"])
+        assert_nothing_lost(guest, running.tick(stack.volume)["lost"])
 
 
 @pytest.fixture(autouse=True)

@@ -54,7 +54,7 @@ def probe(guest: Session, stack: DmCacheStack) -> Iterator[GuestProbe]:
     with GuestProbe(guest, "--tick-ms", "100") as running:
         running.track_dm(stack)
         yield running
-        assert_nothing_lost(running.tick(stack.name)["lost"])
+        assert_nothing_lost(guest, running.tick(stack.name)["lost"])
 
 
 def settled(stack: DmCacheStack) -> None:
@@ -138,7 +138,7 @@ def test_every_kind_of_stack_is_counted_exactly_and_its_destage_too(
         assert dirty_bytes > 0
         assert gain("destage", "done_bytes") == gain("destage", "queued_bytes") == dirty_bytes
         assert gain("dev", "cache", "read", "bg", "bytes") == dirty_bytes
-        assert_nothing_lost(probe.tick(other.name)["lost"])
+        assert_nothing_lost(guest, probe.tick(other.name)["lost"])
 
 
 @IN_FULL_ON_OTHERS

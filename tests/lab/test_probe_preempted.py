@@ -53,9 +53,7 @@ def load(guest: Session, probe: GuestProbe, disk: str, name: str) -> Record:
     probe.tick(name)
     last = probe.tick(name)
     warned = of_type(probe.records(), "warn", what="missed")
-    assert bool(last["lost"]["missed"]) == bool(warned)
-    # On others an interrupt may do it, too, but seldom.
-    assert warned or not preempts_programs(guest)
+    assert bool(last["lost"]["missed"]) == bool(warned) == preempts_programs(guest)
     return last
 
 

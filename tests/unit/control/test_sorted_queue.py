@@ -79,6 +79,9 @@ def test_a_policy_may_leave_the_queue_as_it_is(harness: DmLoopHarness) -> None:
     harness.loop.set_policy(replace(harness.policy, destage=replace(destage, nr_requests=0)))
     harness.tick()
     assert harness.fake.read(HELD) == "64"
+    harness.loop.set_policy(harness.policy)
+    harness.tick()
+    assert harness.fake.read(HELD) == "768"
     harness.loop.set_policy(replace(harness.policy, destage=None))
     harness.tick()
     assert harness.fake.read(HELD) == "64"

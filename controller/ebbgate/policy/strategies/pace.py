@@ -43,7 +43,7 @@ from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 _KEEP, _KEEP_DRY = 0.7, 0.97
 """Weight of what was learned before, against a new window."""
 DEPTH_WIDE_IOS = 32
-"""The most blocks at once; more drain no faster."""
+"""The most blocks at once where the end of the gap is not foreseen, and the least where it is."""
 DEPTH_SORTED_IOS = 512
 """In the model of a disk 32 blocks drain 1.2 times what 16 do, 512 nearly twice as much."""
 _SORTED_BYTES_MAX = 32 * MIB
