@@ -5,15 +5,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import Depends, Path, Query, Security
+from fastapi import APIRouter, Depends, Path, Query, Security
 from fastapi.security import HTTPBearer
 from starlette.requests import Request
 
 from ebbgate.units import NS_PER_S
 from ebbgate.web.errors import CODES, ApiError, Error
 
+PREFIX: Final = "/api/v1"
 _LATEST_S: Final = 9e9
 """The year 2255. In nanoseconds it is a number that SQLite can hold; later ones are not."""
+
+
+def router(tag: str, *statuses: int, prefix: str = PREFIX) -> APIRouter:
+    """Make a router. `statuses`: of the errors that all its routes have."""
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        responses=refusals(421, 500, *statuses),
+        generate_unique_id_function=lambda route: route.name,
+    )
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:

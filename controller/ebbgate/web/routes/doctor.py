@@ -17,6 +17,7 @@ from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind
 from ebbgate.web.models.doctor import AdviceList, DoctorReport
 from ebbgate.web.responses import reply
+from ebbgate.web.routes.declare import router
 from ebbgate.web.snapshot import Databases, Snapshot
 
 _REQUESTS_MAX: Final = 1000
@@ -25,9 +26,9 @@ _REQUESTS_MAX: Final = 1000
 
 def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["doctor"])
+    routes = router("doctor")
 
-    @router.get("/advice", summary="Advice, and what was applied", response_model=AdviceList)
+    @routes.get("/advice", summary="Advice, and what was applied", response_model=AdviceList)
     def advice() -> Response:
         """The advice of `ebbgate doctor` that an unprivileged process can find; the rest is in
         `unknown`.
@@ -36,13 +37,13 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
         found = unprivileged.advice(sysfs, status, _apply_requests(databases), proc)
         return reply(AdviceList.read(found))
 
-    @router.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)
+    @routes.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)
     def doctor() -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
         found = unprivileged.doctor(sysfs, proc, fresh_status(databases.snapshot()))
         return reply(DoctorReport.read(found))
 
-    return router
+    return routes
 
 
 def _apply_requests(databases: Databases) -> list[ApplyRequest]:

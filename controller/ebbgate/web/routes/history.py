@@ -26,6 +26,7 @@ from ebbgate.web.routes.declare import (
     VOLUME,
     most_results,
     refusals,
+    router,
     stretch_ns,
 )
 from ebbgate.web.snapshot import Databases
@@ -55,9 +56,9 @@ _OF_OUTCOME: Final = _only_of("outcome of a write")
 
 def routes_history(databases: Databases) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["history"], responses=refusals(404, 422, 503))
+    routes = router("history", 404, 422, 503)
 
-    @router.get("/volumes/{volume}/samples", summary="History of a volume", response_model=Samples)
+    @routes.get("/volumes/{volume}/samples", summary="History of a volume", response_model=Samples)
     def samples(
         volume: str = VOLUME,
         since_unix_s: float | None = SINCE,
@@ -76,7 +77,7 @@ def routes_history(databases: Databases) -> APIRouter:
             rows = history.rows(volume, grid.since_ns - early_ns, grid.until_ns, grid.span_ns)
         return reply(time_series.samples(volume, rows, grid))
 
-    @router.get("/volumes/{volume}/latency", summary="Latencies", response_model=Latency)
+    @routes.get("/volumes/{volume}/latency", summary="Latencies", response_model=Latency)
     def latency(
         volume: str = VOLUME,
         op: Literal["read", "write"] = _OP,
@@ -93,7 +94,7 @@ def routes_history(databases: Databases) -> APIRouter:
         figures = {each.name: getattr(found, each.name) for each in fields(found)}
         return reply(Latency.unchecked(volume=volume, op=op, **figures))
 
-    @router.get("/volumes/{volume}/actions", summary="Knob writes", response_model=Actions)
+    @routes.get("/volumes/{volume}/actions", summary="Knob writes", response_model=Actions)
     def actions(
         volume: str = VOLUME,
         since_unix_s: float | None = SINCE,
@@ -107,14 +108,14 @@ def routes_history(databases: Databases) -> APIRouter:
             rows = history.actions_between(volume, *stretch, limit)
         return reply(Actions(actions=[convert.action(row) for row in rows]))
 
-    return router
+    return routes
 
 
 def routes_decisions(databases: Databases) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["history"])
+    routes = router("history")
 
-    @router.get(
+    @routes.get(
         "/decisions", summary="Decisions", response_model=Decisions, responses=refusals(422, 503)
     )
     def decisions(
@@ -141,7 +142,7 @@ def routes_decisions(databases: Databases) -> APIRouter:
         older = found[-1].id if len(rows) > limit else None
         return reply(Decisions(decisions=found, next_before_id=older))
 
-    @router.get(
+    @routes.get(
         "/decisions/{number}",
         summary="One decision, explained",
         response_model=ExplainedDecision,
@@ -157,7 +158,7 @@ def routes_decisions(databases: Databases) -> APIRouter:
             writes = history.actions_of([number])
         return reply(convert.explained(row, writes.get(number, ())))
 
-    return router
+    return routes
 
 
 def need_volume(history: WebHistory, volume: str) -> None:

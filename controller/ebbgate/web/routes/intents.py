@@ -21,6 +21,7 @@ from ebbgate.web.routes.declare import (
     TOKEN,
     most_results,
     refusals,
+    router,
 )
 from ebbgate.web.snapshot import Databases
 
@@ -35,17 +36,17 @@ _WHO: Final[Any] = Header(
 
 def routes_intents(databases: Databases) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["requests"])
+    routes = router("requests")
     service = IntentService(databases)
 
-    @router.get(
+    @routes.get(
         "/intents", summary="Requests", response_model=IntentList, responses=refusals(422, 503)
     )
     def intents(limit: int = _LIMIT, before_id: int | None = BEFORE) -> Response:
         """Requests and their outcomes, newest first."""
         return reply(IntentList(intents=service.newest(limit, before_id or NUMBER_MAX)))
 
-    @router.get(
+    @routes.get(
         "/intents/{number}",
         summary="One request",
         response_model=Intent,
@@ -58,7 +59,7 @@ def routes_intents(databases: Databases) -> APIRouter:
             raise ApiError(404, f"no request {number}", "see /api/v1/intents")
         return reply(found)
 
-    @router.post(
+    @routes.post(
         "/intents",
         summary="Make a request",
         status_code=202,
@@ -72,4 +73,4 @@ def routes_intents(databases: Databases) -> APIRouter:
         """
         return reply(service.add(request, label_of(who)), 202)
 
-    return router
+    return routes

@@ -16,7 +16,7 @@ from ebbgate.web.events import Broadcaster, EventStream, Poller
 from ebbgate.web.models.intents import TokenCheck
 from ebbgate.web.models.live import Health, Volume, Volumes
 from ebbgate.web.responses import as_json, reply
-from ebbgate.web.routes.declare import TOKEN, VOLUME, of_type, refusals
+from ebbgate.web.routes.declare import TOKEN, VOLUME, of_type, refusals, router
 from ebbgate.web.security import client_of
 from ebbgate.web.snapshot import Databases
 
@@ -35,21 +35,21 @@ _EVENT: Final = {
 
 def routes_live(databases: Databases) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["now"])
+    routes = router("now")
 
-    @router.get("/health", summary="Health", response_model=Health)
+    @routes.get("/health", summary="Health", response_model=Health)
     def health() -> Response:
         """What works and what does not. Always answers: a missing, locked or damaged database and a
         dead daemon are data.
         """
         return as_json(databases.snapshot(_AGE_S).health_json)
 
-    @router.get("/volumes", summary="All volumes", response_model=Volumes)
+    @routes.get("/volumes", summary="All volumes", response_model=Volumes)
     def volumes() -> Response:
         """All volumes that the daemon follows; none, and why, if the history cannot be read."""
         return as_json(databases.snapshot(_AGE_S).volumes_json)
 
-    @router.get(
+    @routes.get(
         "/volumes/{volume}",
         summary="One volume",
         response_model=Volume,
@@ -72,7 +72,7 @@ def routes_live(databases: Databases) -> APIRouter:
             raise ApiError(503, text, hint) from error
         return reply(found)
 
-    @router.get(
+    @routes.get(
         "/token",
         summary="Check the token",
         response_model=TokenCheck,
@@ -83,12 +83,12 @@ def routes_live(databases: Databases) -> APIRouter:
         """Answers only with a valid token."""
         return reply(TokenCheck(ok=True))
 
-    return router
+    return routes
 
 
 def routes_events(broadcaster: Broadcaster, poller: Poller) -> APIRouter:
     """Return the route of the event stream."""
-    router = APIRouter(tags=["now"])
+    routes = router("now")
     shown = of_type(
         "Events: `volumes` and `health` (as their routes answer), `decision`, `action`, `intent`"
         " (one of each), and `reset` (too much was missed: read everything again).",
@@ -96,7 +96,7 @@ def routes_events(broadcaster: Broadcaster, poller: Poller) -> APIRouter:
         "text/event-stream",
     )
 
-    @router.get(
+    @routes.get(
         "/events", summary="Live data", response_class=Response, responses=shown | refusals(503)
     )
     async def events(request: Request) -> Response:
@@ -111,4 +111,4 @@ def routes_events(broadcaster: Broadcaster, poller: Poller) -> APIRouter:
         last_id = request.headers.get("last-event-id")
         return EventStream(broadcaster, reader, poller, last_id)
 
-    return router
+    return routes

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from ebbgate.web.errors import ApiError
 from ebbgate.web.metrics.page import render
-from ebbgate.web.routes.declare import of_type, refusals
+from ebbgate.web.routes.declare import of_type, refusals, router
 from ebbgate.web.snapshot import Databases
 
 # Not prometheus_client's own constants: Debian 12's names a draft of OpenMetrics.
@@ -21,14 +21,14 @@ TEXT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 def routes_metrics(databases: Databases) -> APIRouter:
     """Return the route."""
-    router = APIRouter(tags=["metrics"])
+    routes = router("metrics", prefix="")
     shown = of_type(
         "OpenMetrics, or the older text format where only that is accepted.",
         {"type": "string"},
         *(kind.partition(";")[0] for kind in (OPENMETRICS_TYPE, TEXT_TYPE)),
     )
 
-    @router.get(
+    @routes.get(
         "/metrics",
         summary="For Prometheus",
         response_class=Response,
@@ -48,7 +48,7 @@ def routes_metrics(databases: Databases) -> APIRouter:
         kind = OPENMETRICS_TYPE if opened else TEXT_TYPE
         return Response(page, headers={"content-type": kind})
 
-    return router
+    return routes
 
 
 def wants_openmetrics(accept: str) -> bool:

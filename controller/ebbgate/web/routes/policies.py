@@ -18,24 +18,24 @@ from ebbgate.web.models.policies import (
     PolicyText,
 )
 from ebbgate.web.responses import reply
-from ebbgate.web.routes.declare import JSON_BODY, of_type, refusals
+from ebbgate.web.routes.declare import JSON_BODY, of_type, refusals, router
 from ebbgate.web.snapshot import Databases
 
 
 def routes_policies(databases: Databases) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["policies"])
+    routes = router("policies")
     folder = databases.config.policy_dir
     catalog = policy_service.PolicyCatalog(folder)
     dry_runs = policy_service.DryRuns(databases)
     language = json.dumps(schema()).encode()
 
-    @router.get("/policies", summary="All policies", response_model=Policies)
+    @routes.get("/policies", summary="All policies", response_model=Policies)
     def policies() -> Response:
         """The administrator's files, the shipped policies, and what runs for each volume."""
         return reply(catalog.now(databases.snapshot(1.0).live))
 
-    @router.get(
+    @routes.get(
         "/policy-schema",
         summary="The policy language",
         response_class=Response,
@@ -47,7 +47,7 @@ def routes_policies(databases: Databases) -> APIRouter:
         """For editors: every key with its type, range and purpose."""
         return Response(language, media_type="application/schema+json")
 
-    @router.post(
+    @routes.post(
         "/policies/check",
         summary="Check a policy",
         response_model=PolicyCheck,
@@ -58,7 +58,7 @@ def routes_policies(databases: Databases) -> APIRouter:
         """Checks a text as if it were a file in the folder. Changes nothing and needs no token."""
         return reply(policy_service.check(request.name, request.text, folder))
 
-    @router.post(
+    @routes.post(
         "/policies/dry-run",
         summary="Dry run of a policy",
         response_model=DryRunResult,
@@ -71,4 +71,4 @@ def routes_policies(databases: Databases) -> APIRouter:
         """
         return reply(dry_runs.run(request))
 
-    return router
+    return routes
