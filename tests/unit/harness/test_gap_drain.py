@@ -9,16 +9,19 @@ from tests.bench.burst_figures import figures
 from tests.bench.gap_drain import (
     DEFAULT_VARIANTS,
     DISKS,
+    GAPS_COUNTED,
     GOALS,
     HDD_BYTES,
     PIECES,
     SSDS,
     VARIANTS,
     Pieces,
+    Rhythm,
     disk_of,
     variant_ratios,
 )
 from tests.lab.devices import MIB
+from tests.lab.hdd_model import TRANSFER_BYTES_PER_S
 
 BURSTS = [[90.0, 90.0], [12.0, 8.0], [30.0, 10.0], [40.0, 4.0]]
 
@@ -83,6 +86,16 @@ def test_the_dirty_data_fits_and_is_not_where_users_read(pieces: Pieces) -> None
     size = next(ssd.size_bytes for ssd in SSDS if ssd.name == pieces.ssd)
     assert pieces.dirty_mib < pieces.range_mib < HDD_BYTES // MIB // 2
     assert pieces.dirty_mib * MIB < 0.6 * size, "the kernel stops caching writes at 0.7"
+
+
+@pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES)
+def test_every_gap_leaves_dirty_data(pieces: Pieces) -> None:
+    size = next(ssd.size_bytes for ssd in SSDS if ssd.name == pieces.ssd)
+    gaps, gap_s = pieces.learning + GAPS_COUNTED, Rhythm().gap_s
+    # Of small pieces no machine was seen to drain more than 14 MiB/s.
+    most_bytes_per_s = TRANSFER_BYTES_PER_S if pieces.kib > 4 else 18 * MIB
+    assert pieces.dirty_mib * MIB > gaps * gap_s * most_bytes_per_s
+    assert 250 <= pieces.dirty_mib - 0.1 * size / MIB <= 350, "as far above stock's target"
 
 
 def test_variants_name_pieces_scheduler_and_disk() -> None:
