@@ -96,8 +96,8 @@ PIECES = {
     "512k": Pieces(512, 3700, 4100),
 }
 """More than eleven gaps drain on any machine: the disk's 124 MiB/s are 310 MiB in each. Of pieces
-of 4 KiB a fast machine drained 35 MiB in each of 17. A gap that drained all but some 30 MiB disturbed
-the next burst for half a second, once for the whole cache, so none may get there.
+of 4 KiB a fast machine drained 35 MiB in each of 17. A gap that drained all but some 30 MiB
+disturbed the next burst for half a second, once for the whole cache, so none may get there.
 """
 GAPS_COUNTED = 7
 SCHEDULERS = ("mq-deadline", "bfq", "none")

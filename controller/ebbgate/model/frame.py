@@ -85,6 +85,7 @@ class Frame:
     - `disturbance`: of the last gap that wrote back and could be judged.
     - `promotions`: of dm-cache, since its table was loaded.
     - `cache_written_bytes`: written to the devices of the cache since boot, by whomever.
+    - `disk_write_cache`: a disk below has a volatile write cache, for all that the kernel knows.
     - `heat`: where users missed the cache, in the last period of 10 s for which the probe told.
     - `layout`: who owns the chunks of the volume; None until it was read.
     - `backing_power`: whether the disks below turn; asked for every 30 s at most.
@@ -121,6 +122,7 @@ class Frame:
     disturbance: Disturbance | None = None
     promotions: int | None = None
     cache_written_bytes: int | None = None
+    disk_write_cache: bool = False
     heat: HeatPeriod | None = None
     layout: VolumeLayout | None = None
     backing_power: DiskPower = NOT_ASKED

@@ -127,6 +127,7 @@ class VolumeState:
     - `knobs`: raw values by kernel name, sizes in the kernel's unit.
     - `dm`: the whole status line of a dm volume.
     - `cache_written_bytes`: written to the devices of the cache since boot, by whomever.
+    - `disk_write_cache`: the kernel takes a disk below for one with a volatile write cache.
     """
 
     at_ns: int
@@ -138,11 +139,12 @@ class VolumeState:
     knobs: Mapping[str, str]
     dm: CacheStatus | WritecacheStatus | None = None
     cache_written_bytes: int | None = None
+    disk_write_cache: bool = False
 
 
 STATE_LEVELS: Final = tuple(
     each.name
     for each in fields(VolumeState)
-    if each.name not in ("at_ns", "knobs", "dm", "cache_written_bytes")
+    if each.name not in ("at_ns", "knobs", "dm", "cache_written_bytes", "disk_write_cache")
 )
 """The fields of one value each, which recordings and `ebbgate status` have."""

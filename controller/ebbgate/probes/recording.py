@@ -65,6 +65,8 @@ def sysfs_line(volume: str, seen: VolumeState) -> str:
     """Return the line for the state at one tick, without a line end."""
     levels = {name: getattr(seen, name) for name in STATE_LEVELS}
     document = {"t": "sysfs", "ns": seen.at_ns, "vol": volume, **levels, "knobs": dict(seen.knobs)}
+    if seen.disk_write_cache:
+        document["disk_write_cache"] = True
     if seen.dm is not None:
         target = "cache" if isinstance(seen.dm, CacheStatus) else "writecache"
         document["dm"] = {"target": target, **asdict(seen.dm)}
@@ -114,6 +116,7 @@ def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
         **{name: raw.get(name) for name in STATE_LEVELS},
         knobs=raw.get("knobs", {}),
         dm=_dm_status(raw["dm"]) if "dm" in raw else None,
+        disk_write_cache=raw.get("disk_write_cache") is True,
     )
     return SysfsSnapshot(raw["vol"], state)
 

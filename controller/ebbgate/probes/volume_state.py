@@ -15,7 +15,7 @@ from typing import Final
 
 from ebbgate import units
 from ebbgate.errors import Unavailable
-from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
+from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.knobs.catalog import THRESHOLD, knob_row
 from ebbgate.knobs.knob import KnobPlace, ValueForm, parse_value
 from ebbgate.knobs.places import dm_reference, knob_path, knobs_of, place_folder
@@ -45,8 +45,12 @@ def read_state(
         found = _read_bcache(sysfs, volume, now_ns, previous, fresh)
     else:
         found = _read_dm(sysfs, volume, now_ns)
-    written = previous.cache_written_bytes if previous else cache_written_bytes(sysfs, volume)
-    return replace(found, cache_written_bytes=written)
+    if previous:
+        written, has_cache = previous.cache_written_bytes, previous.disk_write_cache
+    else:
+        written = cache_written_bytes(sysfs, volume)
+        has_cache = disk_write_cache(sysfs, volume)
+    return replace(found, cache_written_bytes=written, disk_write_cache=has_cache)
 
 
 def cache_written_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
@@ -57,6 +61,12 @@ def cache_written_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
     if not devices or not all(count and count[0].isdigit() for count in counts):
         return None
     return units.sectors_to_bytes(sum(int(count[0]) for count in counts))
+
+
+def disk_write_cache(sysfs: Sysfs, volume: Volume) -> bool:
+    """Return whether a disk below has a volatile write cache, for all that the kernel knows."""
+    files = (BLOCK / disk.name / "queue/write_cache" for disk in volume.disks)
+    return any(sysfs.read_text(file) == "write back" for file in files)
 
 
 # ---- bcache -------------------------------------------------------------------------------------

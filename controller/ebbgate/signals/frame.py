@@ -77,6 +77,7 @@ class _Fields(TypedDict, total=False):
     disturbance: Disturbance | None
     promotions: int | None
     cache_written_bytes: int | None
+    disk_write_cache: bool
     heat: HeatPeriod | None
     cache_mode: str | None
     state: str | None
@@ -225,6 +226,7 @@ def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, 
         "in_use_ratio": seen.in_use_ratio,
         "promotions": seen.dm.promotions if isinstance(seen.dm, CacheStatus) else None,
         "cache_written_bytes": seen.cache_written_bytes,
+        "disk_write_cache": seen.disk_write_cache,
         "cache_mode": seen.cache_mode,
         "state": seen.state,
         "knobs": seen.knobs,

@@ -93,6 +93,33 @@ def test_a_quick_read_reads_only_what_the_load_moves(fake: FakeSysfs) -> None:
     assert read_state(fake.sysfs, volume(), now_ns=2).knobs["writeback_percent"] == "40"
 
 
+# ---- a disk's own write cache --------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (("write back",), True),
+        (("write through",), False),
+        (("write through", "write back"), True),
+        ((), False),
+        (("sideways",), False),
+    ],
+)
+def test_one_disk_with_a_write_cache_is_enough(
+    fake: FakeSysfs, texts: tuple[str, ...], found: bool
+) -> None:
+    of = replace(volume(), disks=tuple(device(f"sd{letter}") for letter in "xyz"))
+    for disk, text in zip(of.disks, texts, strict=False):
+        fake.write(f"/sys/block/{disk.name}/queue/write_cache", text)
+    first = read_state(fake.sysfs, of, now_ns=0)
+    fake.write(f"/sys/block/{of.disks[0].name}/queue/write_cache", "write through")
+    assert (first.disk_write_cache, read_state(fake.sysfs, of, 1, first).disk_write_cache) == (
+        found,
+        found,
+    )
+    now = read_state(fake.sysfs, of, now_ns=2)
+    assert now.disk_write_cache is (texts[1:] == ("write back",))
+
+
 # ---- written to the cache -----------------------------------------------------------------------
 def test_writes_to_the_cache_are_summed_over_its_devices(fake: FakeSysfs) -> None:
     (cache,) = volume().caches

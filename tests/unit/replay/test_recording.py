@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ebbgate.model.heat import ChunkMisses
 from ebbgate.policy.engine import Policy
-from ebbgate.probes.recording import read_recording, sysfs_line
+from ebbgate.probes.recording import SysfsSnapshot, read_recording, sysfs_line
 from ebbgate.replay.recording import steps
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import probe_tick, volume_state
@@ -26,3 +28,11 @@ def test_misses_reach_the_frame() -> None:
     assert frame is not None
     assert frame.heat is not None
     assert frame.heat.chunks == (ChunkMisses(7, 2, 0, 1),)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_disks_write_cache_is_recorded(known: bool) -> None:
+    state = volume_state(at_ns=NS_PER_MS, disk_write_cache=known)
+    (seen,) = read_recording([sysfs_line("bcache0", state)])
+    assert isinstance(seen, SysfsSnapshot)
+    assert seen.state == state

@@ -31,6 +31,11 @@ RUN_OFF_NS_MAX: Final = NS_PER_S
 _MARGIN, _LONGER = 1.3, 1.5
 _FORGET, _FORGET_HIDDEN = 0.9, 0.98
 """What the queue shows is measured in each gap; what a disk's cache hides is felt now and then."""
+HIDDEN_NS_MIN: Final = 250 * NS_PER_MS
+"""Where the kernel knows of a write cache: a disk takes so long for 32 MiB of pieces in order. A
+host hardly faster than the platters fills it too slowly for `disk_cache` to measure it, and before
+a rest was long enough some gaps were felt (the lab's `gap-drain`).
+"""
 _EARLIER_MIN, _EARLIER_MAX = 1.25, 2.0
 AHEAD_BYTES: Final = 2 * MIB
 """What is written beyond the rate before a rest. It comes on top of what is under way, and most of
@@ -75,6 +80,7 @@ class GapUse:
     - `lengths_ns`: of recent gaps. `window`: when this one is likely to end, as idle times.
     - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
     - `hidden_ns`: the part of it that no sample shows: the disk empties its own cache.
+    - `hidden_ns_min`: the least of that.
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
     - `foreseen`: the gate rested when the last gap ended.
     - `felt`: whether users felt the last gaps of this kind.
@@ -88,6 +94,7 @@ class GapUse:
     rest: Rest = Rest.NONE
     run_off_ns: int = 120 * NS_PER_MS
     hidden_ns: int = 0
+    hidden_ns_min: int = 0
     run_off_began_ns: int = 0
     foreseen: bool = False
     felt: tuple[bool, ...] = ()
@@ -107,6 +114,14 @@ class GapUse:
         window = self.window
         likely = window is not None and window.share >= _LIKELY
         return likely and self.run_off_ns < RUN_OFF_NS_MAX
+
+
+def with_write_cache(use: GapUse, known: bool) -> GapUse:
+    """Return the state for disks of which the kernel knows that they have a write cache, or not."""
+    least_ns = HIDDEN_NS_MIN if known else 0
+    if least_ns == use.hidden_ns_min:
+        return use
+    return _hiding(replace(use, hidden_ns_min=least_ns), max(use.hidden_ns, least_ns))
 
 
 def begin(use: GapUse, idle_ns: int, cost_ns: int, opens_wide: bool = True) -> GapUse:
@@ -220,9 +235,12 @@ def _cache_measured(use: GapUse) -> GapUse:
     if use.cache.closed:
         return use
     cache = disk_cache.close(use.cache)
-    hidden_ns = max(use.hidden_ns, cache.empties_ns)
+    return _hiding(replace(use, cache=cache), max(use.hidden_ns, cache.empties_ns))
+
+
+def _hiding(use: GapUse, hidden_ns: int) -> GapUse:
     run_off_ns = min(RUN_OFF_NS_MAX, use.run_off_ns + hidden_ns - use.hidden_ns)
-    return replace(use, cache=cache, hidden_ns=hidden_ns, run_off_ns=run_off_ns)
+    return replace(use, hidden_ns=hidden_ns, run_off_ns=run_off_ns)
 
 
 def _rest(use: GapUse, rest: Rest, now_ns: int) -> GapUse:
@@ -238,7 +256,8 @@ def _without_rest(use: GapUse) -> GapUse:
 
 def _measured(use: GapUse, ran_off_ns: int) -> GapUse:
     """Return the state after a run-off that took this long, a margin included."""
-    hidden_ns = max(use.cache.empties_ns, round(_FORGET_HIDDEN * use.hidden_ns))
+    remembered_ns = round(_FORGET_HIDDEN * use.hidden_ns)
+    hidden_ns = max(use.hidden_ns_min, use.cache.empties_ns, remembered_ns)
     seen_ns = max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * (use.run_off_ns - use.hidden_ns)))
     run_off_ns = min(RUN_OFF_NS_MAX, seen_ns + hidden_ns)
     return replace(use, run_off_began_ns=0, run_off_ns=run_off_ns, hidden_ns=hidden_ns)

@@ -134,6 +134,9 @@ def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> Des
     shallow = params.queue_depth > 0 and disk_queue.holds_back(frame)
     if shallow != state.shallow:
         state = replace(state, shallow=shallow)
+    gap = gap_use.with_write_cache(state.gap, frame.disk_write_cache)
+    if gap is not state.gap:
+        state = replace(state, gap=gap)
     if not state.shallow_until_ns:
         return state
     fresh = frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns
