@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import compileall
 import contextlib
+import functools
 import json
 import shutil
 import signal
@@ -35,8 +36,12 @@ _LIVE = "SELECT document FROM live WHERE volume <> ''"
 T = TypeVar("T")
 
 
+@functools.cache
 def stage() -> Path:
-    """A compiled copy of the package: under emulation compiling at import takes many seconds."""
+    """A compiled copy of the package: under emulation compiling at import takes many seconds.
+
+    Once for all daemons of a run, which so run the same code even if it is edited meanwhile.
+    """
     target = SITE / "ebbgate"
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.copytree(REPO / "policies", SITE / "policies")
