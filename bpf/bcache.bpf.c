@@ -46,30 +46,31 @@ static __always_inline void count_at_backing(struct eb_dev *e, struct bio *bio, 
 }
 
 /* A full set has pushed a request out: a write is counted here, since its end will not find it. */
-static __always_inline void count_lost(struct eb_vol_cpu *c, const struct join *j)
+static __always_inline void count_lost(struct eb_vol_cpu *c, __u64 lost, __u64 bytes)
 {
-	__u32 path = j->id & JOIN_PATH_MASK;
+	__u32 path = lost & JOIN_PATH_MASK;
 
 	c->lost_table++;
 	if (path >= EB_WRITE_BACK && path < EB_PATHS)
-		count_path(&c->path[path], j->bytes);
+		count_path(&c->path[path], bytes);
 }
 
-static __always_inline void count_pushed_out(struct eb_dev *e, const struct join *j)
+static __always_inline void count_pushed_out(struct eb_dev *e, __u64 lost, __u64 bytes)
 {
 	struct eb_cpu *cpu = this_cpu();
 
 	if (cpu)
-		count_lost(vol_counters(cpu, e->backs), j);
+		count_lost(vol_counters(cpu, e->backs), lost, bytes);
 }
 
-static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id)
+/* As in count_at_backing(), no atomic operations where the tracepoints are raw. */
+static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id, __u32 path, bool raw)
 {
-	__u64 lost = 0;
-	struct join *j = join_place(&joins, id, &lost);
+	unsigned long long lost = 0;
+	struct join *j = join_enter(&joins, id, path, !raw, &lost);
 
 	if (UNLIKELY(lost))
-		count_lost(c, j);
+		count_lost(c, lost, j->bytes);
 	return j;
 }
 
@@ -95,8 +96,7 @@ static __always_inline void request_start(struct bio *bio, bool raw)
 		return;
 	c = vol_counters(cpu, e->backs);
 	id = request_id(bio, opf_of(bio, raw), raw);
-	j = join_of(c, id);
-	j->id = id | JOIN_BEGUN;
+	j = join_of(c, id, JOIN_BEGUN, raw);
 	j->start_ns = arrived_ns(c, id_of(bio, raw));
 }
 
@@ -126,7 +126,7 @@ static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bo
 	if (path == EB_READ_MISS)
 		count_at_backing(e, bio, read_kind(bio, bytes, raw), raw);
 	if (!BIO_STAMPED || path == EB_READ_MISS) {
-		join_of(c, id_of(bio, raw))->id = id_of(bio, raw) | path;
+		join_of(c, id_of(bio, raw), path, raw);
 		return;
 	}
 	now_ns = bpf_ktime_get_ns();
@@ -140,7 +140,7 @@ static __always_inline void read_path(struct bio *bio, bool hit, bool bypass, bo
  */
 static __always_inline void write_path(struct bio *bio, bool writeback, bool bypass, bool raw)
 {
-	__u64 id, lost = 0;
+	unsigned long long lost = 0;
 	struct eb_dev *e;
 	struct join *j;
 	__u32 path;
@@ -149,16 +149,14 @@ static __always_inline void write_path(struct bio *bio, bool writeback, bool byp
 	if (!bio || (opf_of(bio, raw) & EB_OP_MASK) != REQ_OP_WRITE)
 		return;
 	path = bypass ? EB_WRITE_BYPASS : writeback ? EB_WRITE_BACK : EB_WRITE_THROUGH;
-	id = data_id(bio, raw);
-	j = join_place(&joins, id, &lost);
+	j = join_enter(&joins, data_id(bio, raw), path, !raw, &lost);
 	if (UNLIKELY(lost || path != EB_WRITE_BACK)) {
 		e = backing_entry(bio, raw);
 		if (e && lost)
-			count_pushed_out(e, j);
+			count_pushed_out(e, lost, j->bytes);
 		if (e && path != EB_WRITE_BACK)
 			count_at_backing(e, bio, HEAT_WRITE, raw);
 	}
-	j->id = id | path;
 	j->bytes = bytes_of(bio, raw);
 }
 

@@ -36,7 +36,7 @@ static __always_inline void bio_queue(struct bio *bio, bool atomics)
 	if (roles & EB_IS_VOLUME)
 		arrive(bio, cpu, e, roles, a, atomics);
 	if (roles & EB_IS_JOINED && (a.opf & EB_OP_MASK) <= REQ_OP_WRITE)
-		store_arrival(bio, cpu, e, roles, a);
+		store_arrival(bio, cpu, e, roles, a, atomics);
 }
 
 /* An end at a plain disk that is a volume; its start was counted by arrive(). */

@@ -97,17 +97,17 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
  * or all of it to other devices. So its size and its start are kept, and parts do not count.
  */
 static __always_inline void store_arrival(struct bio *bio, struct eb_cpu *cpu, struct eb_dev *e,
-					  __u32 roles, struct arrival new)
+					  __u32 roles, struct arrival new, bool atomics)
 {
-	__u64 id = device_key(bio), lost = 0;
+	unsigned long long lost = 0;
+	__u64 id = device_key(bio);
 	struct submitter *s;
 	struct join *j;
 
 	/* dm passes a request without data on in another way. */
 	if (roles & EB_IS_DM && !new.bytes)
 		return;
-	j = join_place(&joins, id, &lost);
-	j->id = id;
+	j = join_enter(&joins, id, 0, atomics, &lost);
 	j->start_ns = new.stamp;
 	j->bytes = new.bytes;
 	if (UNLIKELY(lost))

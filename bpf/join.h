@@ -4,8 +4,9 @@
  * and with cc.
  *
  * The hash has sets of four instead of lists: no lock, no allocation. A request that is pushed out
- * is counted, and its latency is missing. Two programs that use one set at the same time, on two
- * CPUs or because one preempts the other, can take one place: then one request is lost.
+ * is counted, and its latency is missing. Programs that use one set at the same time, on two CPUs
+ * or because one preempts the other, take different places; without atomic instructions (in v5.12)
+ * they can take the same one, and then one request is lost.
  */
 #ifndef EBBGATE_JOIN_H
 #define EBBGATE_JOIN_H
@@ -67,27 +68,54 @@ static __always_inline struct join *join_find(struct join_table *table, unsigned
 	return (struct join *)0;
 }
 
+/* Takes an empty place; 0 if another program has taken it first. */
+static __always_inline int join_take(struct join *place, unsigned long long id, int atomics)
+{
+	if (atomics)
+		return !__sync_val_compare_and_swap(&place->id, 0, id);
+	place->id = id;
+	return 1;
+}
+
+/* Takes a place, and returns the id that was there. */
+static __always_inline unsigned long long join_replace(struct join *place, unsigned long long id,
+						       int atomics)
+{
+	unsigned long long before;
+
+	if (atomics)
+		return __sync_lock_test_and_set(&place->id, id);
+	before = place->id;
+	place->id = id;
+	return before;
+}
+
 /*
- * The entry of a request; if it has none a free one, else the last, whose request is then lost. A
- * request can have one behind a free place: its own that was entered when the set was full, or
- * that of an earlier request with the same id whose end was not seen.
+ * Enters a request, `path` in the low bits of its id, and returns its entry: its own if it has one,
+ * else a free one, else the last. The request that had that one is then lost: *lost is its id, and
+ * the rest of the entry still belongs to it. A request can have an entry behind a free place: its
+ * own that was entered when the set was full, or that of an earlier request with the same id whose
+ * end was not seen.
  */
-static __always_inline struct join *join_place(struct join_table *table, unsigned long long id,
+static __always_inline struct join *join_enter(struct join_table *table, unsigned long long id,
+					       unsigned int path, int atomics,
 					       unsigned long long *lost)
 {
 	struct join *way = join_set_of(table, id)->way;
 	struct join *own;
 
 	/* Most often. */
-	if (!(way[0].id | way[1].id | way[2].id | way[3].id))
+	if (!(way[0].id | way[1].id | way[2].id | way[3].id) && join_take(way, id | path, atomics))
 		return way;
 	own = join_find(table, id);
-	if (own)
+	if (own) {
+		own->id = id | path;
 		return own;
+	}
 	for (int i = 0; i < JOIN_WAYS; i++)
-		if (!way[i].id)
+		if (!way[i].id && join_take(&way[i], id | path, atomics))
 			return &way[i];
-	(*lost)++;
+	*lost = join_replace(&way[JOIN_WAYS - 1], id | path, atomics);
 	return &way[JOIN_WAYS - 1];
 }
 

@@ -2,6 +2,8 @@
 #include "check.h"
 #include "join.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
 #define ID(n) (0x1000ULL + 8ULL * (n))
@@ -17,9 +19,10 @@ static void begin(void)
 
 static struct join *enter(unsigned long long id)
 {
-	struct join *j = join_place(&table, id, &lost);
+	unsigned long long pushed_out = 0;
+	struct join *j = join_enter(&table, id, 0, 1, &pushed_out);
 
-	j->id = id;
+	lost += !!pushed_out;
 	return j;
 }
 
@@ -52,9 +55,9 @@ static int entries_of(unsigned long long id)
 static void an_empty_set_has_nothing_to_find(void)
 {
 	begin();
-	CHECK(join_place(&table, ID(1), &lost) == join_set_of(&table, ID(1))->way);
-	enter(ID(1));
-	enter(ID(1) + JOIN_PATH_MASK);
+	CHECK(enter(ID(1)) == join_set_of(&table, ID(1))->way);
+	CHECK(join_enter(&table, ID(1), JOIN_PATH_MASK, 1, &lost) == join_find(&table, ID(1)));
+	CHECK_EQ(join_find(&table, ID(1))->id, ID(1) + JOIN_PATH_MASK);
 	CHECK_EQ(entries_of(ID(1)), 1);
 	CHECK_EQ(lost, 0);
 }
@@ -109,6 +112,60 @@ static void a_full_set_loses_its_last_request_and_counts_it(void)
 	CHECK(join_find(&table, ids[0]));
 }
 
+static void a_lost_request_is_told_with_its_path(void)
+{
+	unsigned long long ids[JOIN_WAYS + 1], pushed_out = 0;
+
+	for (int atomics = 0; atomics < 2; atomics++) {
+		begin();
+		ids_of_one_set(ids, JOIN_WAYS + 1);
+		for (int i = 0; i < JOIN_WAYS; i++)
+			join_enter(&table, ids[i], 1 + i, atomics, &pushed_out)->bytes = 100 + i;
+		CHECK_EQ(join_enter(&table, ids[JOIN_WAYS], 2, atomics, &pushed_out)->bytes, 103);
+		CHECK_EQ(pushed_out, ids[JOIN_WAYS - 1] + JOIN_WAYS);
+		CHECK_EQ(join_find(&table, ids[JOIN_WAYS])->id, ids[JOIN_WAYS] + 2);
+	}
+}
+
+#define THREADS JOIN_WAYS
+#define REQUESTS 200000
+
+static unsigned long long shared_ids[THREADS];
+
+/* One request at a time; returns how many were lost, or found another's entry. */
+static void *enter_and_leave(void *thread)
+{
+	unsigned long long id = shared_ids[(uintptr_t)thread], wrong = 0, pushed_out = 0;
+
+	for (unsigned long long i = 0; i < REQUESTS; i++) {
+		struct join *found;
+
+		join_enter(&table, id, i & JOIN_PATH_MASK, 1, &pushed_out)->start_ns = id + i;
+		found = join_find(&table, id);
+		if (!found || found->id != (id | (i & JOIN_PATH_MASK)) || found->start_ns != id + i)
+			wrong++;
+		else
+			found->id = 0;
+	}
+	return (void *)(uintptr_t)(wrong + !!pushed_out);
+}
+
+static void programs_on_several_cpus_take_different_places_of_a_set(void)
+{
+	pthread_t threads[THREADS];
+
+	begin();
+	ids_of_one_set(shared_ids, THREADS);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, enter_and_leave, (void *)i);
+	for (int i = 0; i < THREADS; i++) {
+		void *wrong;
+
+		pthread_join(threads[i], &wrong);
+		CHECK_EQ((uintptr_t)wrong, 0);
+	}
+}
+
 int main(void)
 {
 	RUN(an_empty_set_has_nothing_to_find);
@@ -116,5 +173,7 @@ int main(void)
 	RUN(a_path_in_the_low_bits_does_not_hide_a_request);
 	RUN(a_request_keeps_its_entry_when_an_earlier_place_is_free);
 	RUN(a_full_set_loses_its_last_request_and_counts_it);
+	RUN(a_lost_request_is_told_with_its_path);
+	RUN(programs_on_several_cpus_take_different_places_of_a_set);
 	return check_done();
 }
