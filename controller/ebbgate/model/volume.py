@@ -127,7 +127,7 @@ class VolumeState:
     - `knobs`: raw values by kernel name, sizes in the kernel's unit.
     - `dm`: the whole status line of a dm volume.
     - `cache_written_bytes`: written to the devices of the cache since boot, by whomever.
-    - `disk_write_cache`: the kernel takes a disk below for one with a volatile write cache.
+    - `disk_write_cache`: the kernel takes a hard disk below for one with a volatile write cache.
     """
 
     at_ns: int

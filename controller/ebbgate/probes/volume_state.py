@@ -64,8 +64,12 @@ def cache_written_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
 
 
 def disk_write_cache(sysfs: Sysfs, volume: Volume) -> bool:
-    """Return whether a disk below has a volatile write cache, for all that the kernel knows."""
-    files = (BLOCK / disk.name / "queue/write_cache" for disk in volume.disks)
+    """Return whether a hard disk below has a volatile write cache, for all that the kernel knows.
+
+    That of an SSD is empty again before it matters.
+    """
+    disks = (disk for disk in volume.disks if disk.rotational is not False)
+    files = (BLOCK / disk.name / "queue/write_cache" for disk in disks)
     return any(sysfs.read_text(file) == "write back" for file in files)
 
 

@@ -120,6 +120,15 @@ def test_one_disk_with_a_write_cache_is_enough(
     assert now.disk_write_cache is (texts[1:] == ("write back",))
 
 
+@pytest.mark.parametrize(("rotational", "found"), [(True, True), (None, True), (False, False)])
+def test_the_write_cache_of_an_ssd_does_not_count(
+    fake: FakeSysfs, rotational: bool | None, found: bool
+) -> None:
+    of = replace(volume(), disks=(replace(device("sdx"), rotational=rotational),))
+    fake.write("/sys/block/sdx/queue/write_cache", "write back")
+    assert read_state(fake.sysfs, of, now_ns=0).disk_write_cache is found
+
+
 # ---- written to the cache -----------------------------------------------------------------------
 def test_writes_to_the_cache_are_summed_over_its_devices(fake: FakeSysfs) -> None:
     (cache,) = volume().caches

@@ -23,6 +23,8 @@ from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _STEP_NS: Final = 50 * NS_PER_MS
 """Not every sample is kept: they come every 20 ms."""
+SLOW_STEP_NS: Final = 4 * _STEP_NS
+"""Where a cache may take seconds to fill."""
 _POINTS_MAX: Final = 60
 """Three seconds: a cache of 32 MiB is full long before."""
 _SPAN_NS_MIN: Final = 600 * NS_PER_MS
@@ -40,11 +42,13 @@ class DiskCache:
     - `points`: of the present gap, since the gate opened; the gate was open all the time.
     - `closed`: no gap has begun, or the gate was closed since, so samples say nothing.
     - `recent_ns`: how long the cache took to empty after recent gaps, the newest last.
+    - `written_per_s`: pieces that the platters took in the last gap that filled the cache; 0: none.
     """
 
     points: tuple[QueueSample, ...] = ()
     closed: bool = True
     recent_ns: tuple[int, ...] = ()
+    written_per_s: float = 0.0
 
     @property
     def empties_ns(self) -> int:
@@ -57,35 +61,30 @@ def begin(cache: DiskCache) -> DiskCache:
     return replace(cache, points=(), closed=False)
 
 
-def on_queue(cache: DiskCache, sample: QueueSample) -> DiskCache:
-    """Take in a sample while the gate is open."""
+def on_queue(cache: DiskCache, sample: QueueSample, step_ns: int = _STEP_NS) -> DiskCache:
+    """Take in a sample while the gate is open; one in `step_ns` is kept."""
     points = cache.points
     if cache.closed or len(points) == _POINTS_MAX:
         return cache
-    if points and sample.at_ns - points[-1].at_ns < _STEP_NS:
+    if points and sample.at_ns - points[-1].at_ns < step_ns:
         return cache
     return replace(cache, points=(*points, sample))
 
 
 def close(cache: DiskCache, usable: bool = True) -> DiskCache:
     """Measure at the first rest of a gap or at its end; not `usable`: the rate was limited."""
-    found_ns = _measured_ns(cache.points) if usable else None
-    recent_ns = cache.recent_ns if found_ns is None else (*cache.recent_ns, found_ns)[-_RECENT:]
-    return DiskCache((), True, recent_ns)
-
-
-def _measured_ns(points: tuple[QueueSample, ...]) -> int | None:
-    """Return how long the cache takes to empty; None: too little was seen."""
-    if not points or points[-1].at_ns - points[0].at_ns < _SPAN_NS_MIN:
-        return None
-    quarter, half, last = points[len(points) // 4], points[len(points) // 2], points[-1]
-    later = _per_s(half, last)
+    cache, points = replace(cache, points=(), closed=True), cache.points
+    if not usable or not points or _passed_ns(points[0], points[-1]) < _SPAN_NS_MIN:
+        return cache
+    half = points[len(points) // 2]
+    later = _per_s(half, points[-1])
     if later <= 0:
-        return None
-    if _per_s(points[0], quarter) < _FASTER_MIN * later:
-        return 0
+        return cache
+    if _per_s(points[0], points[len(points) // 4]) < _FASTER_MIN * later:
+        return replace(cache, recent_ns=(*cache.recent_ns, 0)[-_RECENT:])
     held = half.done_ios - points[0].done_ios - later * _passed_ns(points[0], half) / NS_PER_S
-    return max(0, round(held / later * NS_PER_S))
+    found_ns = max(0, round(held / later * NS_PER_S))
+    return replace(cache, recent_ns=(*cache.recent_ns, found_ns)[-_RECENT:], written_per_s=later)
 
 
 def _per_s(first: QueueSample, last: QueueSample) -> float:

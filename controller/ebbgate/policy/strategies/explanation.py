@@ -35,6 +35,7 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
         _condition("dirty data", frame.dirty_bytes, ">=", floor, format_bytes),
         replace(idle, threshold=f"{idle.threshold} ({learned})"),
         *_of_end(state, frame, params),
+        *_of_fill(state, frame),
         replace(full, measured=full.measured or "never"),
         _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes),
         _condition("backing device busy for users", busy, "<", params.light_ratio, format_ratio),
@@ -85,6 +86,19 @@ def _of_end(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
     hidden_ns = min(gap.hidden_ns, before_ns)
     if hidden_ns >= _TOLD_NS_MIN:
         text += f", {format_ns(hidden_ns)} of it for the disk's own write cache"
+    return (replace(found, threshold=f"{found.threshold} ({text})"),)
+
+
+def _of_fill(state: DestageState, frame: Frame) -> tuple[Condition, ...]:
+    """Return how long the disk goes on with what it holds, in a gap where that is followed."""
+    gap = state.gap
+    if gap.fill is None or state.phase is not Phase.DESTAGE:
+        return ()
+    rarer = gap_use.rarer(gap, frame.idle_ns or 0)
+    most_ns, text = gap.fill.most_ns * rarer, "users may return at any time"
+    if gap.foreseeing:
+        most_ns, text = max(0, state.pace.likely_until_ns - frame.at_ns), "until users return"
+    found = _condition("disk's own write cache", gap.fill.held_ns, "<=", most_ns, format_ns)
     return (replace(found, threshold=f"{found.threshold} ({text})"),)
 
 

@@ -18,8 +18,9 @@ from enum import StrEnum
 from typing import Final
 
 from ebbgate.model.records import QueueSample
-from ebbgate.policy.strategies import disk_cache
+from ebbgate.policy.strategies import disk_cache, disk_cache_fill
 from ebbgate.policy.strategies.disk_cache import DiskCache
+from ebbgate.policy.strategies.disk_cache_fill import DiskCacheFill
 from ebbgate.policy.strategies.drain_cap import FELT_MIN, MUCH, RECENT
 from ebbgate.signals.gap_ends import ENDS_MIN, EndWindow, end_window, remember
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
@@ -87,6 +88,7 @@ class GapUse:
     - `last`: the last sample of the queue, of any gap.
     - `ahead_bytes`: how much more was written than the rate allows; negative: less.
     - `cache`: what the begin of gaps shows of the disk's own cache.
+    - `fill`: what that holds now, where the gate does not fill it in each gap; None: not followed.
     """
 
     lengths_ns: tuple[int, ...] = ()
@@ -101,6 +103,7 @@ class GapUse:
     last: QueueSample | None = None
     ahead_bytes: float = 0.0
     cache: DiskCache = field(default_factory=DiskCache)
+    fill: DiskCacheFill | None = None
 
     @property
     def empty(self) -> bool:
@@ -116,9 +119,15 @@ class GapUse:
         return likely and self.run_off_ns < RUN_OFF_NS_MAX
 
 
-def with_write_cache(use: GapUse, known: bool) -> GapUse:
-    """Return the state for disks of which the kernel knows that they have a write cache, or not."""
-    least_ns = HIDDEN_NS_MIN if known else 0
+def with_write_cache(use: GapUse, known: bool, opens_wide: bool = True) -> GapUse:
+    """Return the state for disks of which the kernel knows that they have a write cache, or not.
+
+    A gate that `opens_wide` fills it in each gap, so a rest of one length empties it.
+    """
+    least_ns = HIDDEN_NS_MIN if known and opens_wide else 0
+    followed = known and not opens_wide
+    if followed is (use.fill is None):
+        use = replace(use, fill=DiskCacheFill() if followed else None)
     if least_ns == use.hidden_ns_min:
         return use
     return _hiding(replace(use, hidden_ns_min=least_ns), max(use.hidden_ns, least_ns))
@@ -127,9 +136,11 @@ def with_write_cache(use: GapUse, known: bool) -> GapUse:
 def begin(use: GapUse, idle_ns: int, cost_ns: int, opens_wide: bool = True) -> GapUse:
     """Return the state for a gate that opens in a gap that has lasted `idle_ns`.
 
-    Only where it `opens_wide` do completions show the disk's own cache, not the pace.
+    Only where it `opens_wide`, or as far as a cache takes in, do completions show the disk's own
+    cache, not the pace.
     """
-    cache = disk_cache.begin(use.cache) if opens_wide else use.cache
+    shown = opens_wide or use.fill is not None
+    cache = disk_cache.begin(use.cache) if shown else use.cache
     use = replace(_without_rest(use), cache=cache)
     return replace(use, window=likely_end(use, idle_ns, cost_ns))
 
@@ -142,6 +153,8 @@ def end(use: GapUse, length_ns: int = 0) -> GapUse:
         # Something was still under way.
         use = replace(use, run_off_ns=min(RUN_OFF_NS_MAX, round(_LONGER * use.run_off_ns)))
     use = _cache_measured(_without_rest(use))
+    if use.fill is not None:
+        use = replace(use, fill=disk_cache_fill.end(use.fill))
     return replace(use, lengths_ns=lengths_ns, window=None, foreseen=foreseen)
 
 
@@ -164,22 +177,28 @@ def advance(
 
 
 def on_queue(
-    use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None, done_ios_per_s: float = 0.0
+    use: GapUse,
+    sample: QueueSample,
+    cap_bytes_per_s: float | None,
+    done_ios_per_s: float = 0.0,
+    idle_ns: int = 0,
 ) -> GapUse:
     """Keep the mean rate below the cap (None: any rate), and measure the run-off at rest.
 
     `done_ios_per_s`: how fast the disk does what is under way; 0: that may be any number.
+    `idle_ns`: how long the gap has lasted.
     """
     use = replace(use, last=sample, ahead_bytes=_ahead_bytes(use, sample, cap_bytes_per_s))
-    if cap_bytes_per_s is not None:
-        use = replace(use, cache=disk_cache.close(use.cache, usable=False))
-    elif use.rest is not Rest.END:
-        use = replace(use, cache=disk_cache.on_queue(use.cache, sample))
+    use = replace(use, cache=_watched_cache(use, sample, cap_bytes_per_s is not None))
     if use.run_off_began_ns and sample.under_way_ios == 0:
         use = _measured(use, round(_MARGIN * (sample.at_ns - use.run_off_began_ns)))
     if use.rest is Rest.END:
         return use
-    if _too_fast(use, cap_bytes_per_s) or not _fits(use, sample, done_ios_per_s):
+    if (
+        _too_fast(use, cap_bytes_per_s)
+        or not _fits(use, sample, done_ios_per_s)
+        or _holds_much(use, idle_ns)
+    ):
         return _rest(use, Rest.RATE, sample.at_ns)
     return _without_rest(use) if use.rest is Rest.RATE else use
 
@@ -188,15 +207,29 @@ def judge(use: GapUse, felt_ratio: float) -> GapUse:
     """Let rests begin earlier if gaps are felt; `felt_ratio`: what was felt over the target.
 
     So much earlier that the disk has written what its own cache held, which no sample shows. As in
-    `drain_cap`, one gap may be felt by chance.
+    `drain_cap`, one gap may be felt by chance. Where that is followed, less of it is let in.
     """
+    if use.fill is not None and not use.foreseen:
+        return replace(use, fill=disk_cache_fill.unforeseen(use.fill, felt_ratio > 1))
     felt = (*use.felt, felt_ratio > 1)[-RECENT:]
     if felt_ratio <= 1 or (sum(felt) < FELT_MIN and felt_ratio < MUCH):
-        return replace(use, felt=felt)
+        fill = disk_cache_fill.faster(use.fill) if use.fill and felt_ratio <= 1 else use.fill
+        return replace(use, felt=felt, fill=fill)
+    if use.fill is not None:
+        return replace(use, felt=(), fill=disk_cache_fill.slower(use.fill, felt_ratio))
     factor = min(_EARLIER_MAX, max(_EARLIER_MIN, felt_ratio))
     longer_ns = min(RUN_OFF_NS_MAX, round(factor * use.run_off_ns)) - use.run_off_ns
     run_off_ns, hidden_ns = use.run_off_ns + longer_ns, use.hidden_ns + longer_ns
     return replace(use, felt=(), run_off_ns=run_off_ns, hidden_ns=hidden_ns)
+
+
+def follow(use: GapUse, sample: QueueSample, piece_bytes: float) -> GapUse:
+    """Take in what the disk's own cache holds, before `on_queue`."""
+    if use.fill is None:
+        return use
+    resting = use.rest is not Rest.NONE
+    fill = disk_cache_fill.on_queue(use.fill, use.last, sample, piece_bytes, resting=resting)
+    return replace(use, fill=fill)
 
 
 def rarer(use: GapUse, idle_ns: int) -> float:
@@ -222,6 +255,8 @@ def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:
 
 def _longer_ns(use: GapUse, done_ios_per_s: float) -> int:
     """Return how much longer than usual what is under way now will go on."""
+    if use.fill is not None:
+        return max(0, use.fill.expected_ns + RUN_OFF_NS_MIN - use.run_off_ns)
     if use.last is None or done_ios_per_s <= 0:
         return 0
     expected_ns = round(use.last.under_way_ios / done_ios_per_s * NS_PER_S) + use.hidden_ns
@@ -235,6 +270,9 @@ def _cache_measured(use: GapUse) -> GapUse:
     if use.cache.closed:
         return use
     cache = disk_cache.close(use.cache)
+    if use.fill is not None:
+        fill = disk_cache_fill.calibrated(use.fill, cache.written_per_s, cache.empties_ns)
+        return replace(use, fill=fill, cache=replace(cache, written_per_s=0.0))
     return _hiding(replace(use, cache=cache), max(use.hidden_ns, cache.empties_ns))
 
 
@@ -246,6 +284,8 @@ def _hiding(use: GapUse, hidden_ns: int) -> GapUse:
 def _rest(use: GapUse, rest: Rest, now_ns: int) -> GapUse:
     if use.rest is rest:
         return use
+    if use.fill is not None and _longer_ns(use, 0):
+        use = replace(use, fill=replace(use.fill, limited=True))
     # After another rest, part of what was under way has run off already.
     return replace(use, rest=rest, run_off_began_ns=now_ns if use.rest is Rest.NONE else 0)
 
@@ -257,7 +297,8 @@ def _without_rest(use: GapUse) -> GapUse:
 def _measured(use: GapUse, ran_off_ns: int) -> GapUse:
     """Return the state after a run-off that took this long, a margin included."""
     remembered_ns = round(_FORGET_HIDDEN * use.hidden_ns)
-    hidden_ns = max(use.hidden_ns_min, use.cache.empties_ns, remembered_ns)
+    empties_ns = use.cache.empties_ns if use.fill is None else 0
+    hidden_ns = max(use.hidden_ns_min, empties_ns, remembered_ns)
     seen_ns = max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * (use.run_off_ns - use.hidden_ns)))
     run_off_ns = min(RUN_OFF_NS_MAX, seen_ns + hidden_ns)
     return replace(use, run_off_began_ns=0, run_off_ns=run_off_ns, hidden_ns=hidden_ns)
@@ -267,6 +308,28 @@ def _fits(use: GapUse, sample: QueueSample, done_ios_per_s: float) -> bool:
     """Return whether the disk does soon what is under way."""
     most_ns = UNDER_WAY_NS_MAX / (1 if use.rest is Rest.NONE else 2)
     return done_ios_per_s <= 0 or sample.under_way_ios * NS_PER_S <= done_ios_per_s * most_ns
+
+
+def _watched_cache(use: GapUse, sample: QueueSample, capped: bool) -> DiskCache:
+    if capped or (use.fill is not None and use.rest is Rest.RATE):
+        return disk_cache.close(use.cache, usable=False)
+    if use.rest is Rest.END:
+        return use.cache
+    if use.fill is None:
+        return disk_cache.on_queue(use.cache, sample)
+    # The kernel begins with dm-cache's write-back later than the gate opens.
+    if use.fill.held_ns == 0 and not use.cache.points:
+        return use.cache
+    return disk_cache.on_queue(use.cache, sample, disk_cache.SLOW_STEP_NS)
+
+
+def _holds_much(use: GapUse, idle_ns: int) -> bool:
+    """Return whether the disk's own cache holds too much for a gap that may always end."""
+    if use.fill is None or use.foreseeing:
+        return False
+    if use.rest is Rest.NONE:
+        return use.fill.expected_ns > use.fill.most_ns * rarer(use, idle_ns)
+    return use.fill.held_ns > 0
 
 
 def _ahead_bytes(use: GapUse, sample: QueueSample, cap_bytes_per_s: float | None) -> float:

@@ -19,7 +19,14 @@ from dataclasses import replace
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
-from ebbgate.policy.strategies import disk_queue, drain_cap, gap_use, pace, pressure
+from ebbgate.policy.strategies import (
+    disk_cache_fill,
+    disk_queue,
+    drain_cap,
+    gap_use,
+    pace,
+    pressure,
+)
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.gap_use import Rest
@@ -94,13 +101,15 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
     if not state.pacing:
         return state
     if state.phase is Phase.DESTAGE:
-        state = _use_gap(state, sample.at_ns, params)
+        gap = gap_use.follow(state.gap, sample, state.pace.piece_bytes)
+        state = _use_gap(replace(state, gap=gap), sample.at_ns, params)
         cap = _cap(state, sample.at_ns, params) if _opens_wide(params) else None
         # dm-cache's pace bounds what is under way, and bfq lets a returning request pass it.
         any_depth = state.shallow or state.gap.foreseeing or not _opens_wide(params)
         any_depth = any_depth or state.pace.piece_bytes <= gap_use.SMALL_PIECE_BYTES
         speed = 0.0 if any_depth else state.pace.completions_per_s
-        state = replace(state, gap=gap_use.on_queue(state.gap, sample, cap, speed))
+        idle_ns = sample.at_ns - state.idle_since_ns
+        state = replace(state, gap=gap_use.on_queue(state.gap, sample, cap, speed, idle_ns))
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
     return replace(
@@ -134,7 +143,7 @@ def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> Des
     shallow = params.queue_depth > 0 and disk_queue.holds_back(frame)
     if shallow != state.shallow:
         state = replace(state, shallow=shallow)
-    gap = gap_use.with_write_cache(state.gap, frame.disk_write_cache)
+    gap = gap_use.with_write_cache(state.gap, frame.disk_write_cache, _opens_wide(params))
     if gap is not state.gap:
         state = replace(state, gap=gap)
     if not state.shallow_until_ns:
@@ -152,9 +161,9 @@ def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> Desta
     cap = drain_cap.judge(state.cap, found, target_ns, frame.at_ns)
     if cap is state.cap:
         return state
-    if not state.gap.foreseen:
+    if not state.gap.foreseen and state.gap.fill is None:
         return replace(state, cap=cap)
-    # Nothing was under way, so the rate of that gap says nothing about others.
+    # Nothing was under way, or it is followed, so the rate of that gap says nothing about others.
     state = replace(state, cap=replace(state.cap, judged_gap_ns=cap.judged_gap_ns))
     if found.felt_ns is None:
         return state
@@ -328,7 +337,10 @@ def _pace_params(state: DestageState, now_ns: int, params: DestageParams) -> Pac
         return params.pressure_pace
     if state.gap.foreseeing:
         # The gate rests in time, so that any number may be under way until then.
-        return replace(params.pace, foreseen=True)
+        foreseen = replace(params.pace, foreseen=True)
+        if state.gap.fill is None:
+            return foreseen
+        return replace(foreseen, depth_wide_ios=disk_cache_fill.DEPTH_IOS, depth_sorted_ios=0.0)
     cap = _cap(state, now_ns, params)
     if cap is None or cap >= params.pace.rate_max_bytes_per_s:
         return params.pace
