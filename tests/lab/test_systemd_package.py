@@ -20,6 +20,7 @@ import pytest
 
 from ebbgate import __version__
 from tests.bench.faults import data_job
+from tests.bench.gap_drain import fill_job
 from tests.lab import fio, host
 from tests.lab.conftest import without_lab
 from tests.lab.debian_guest import debian_guest
@@ -27,6 +28,7 @@ from tests.lab.errors import NoLab
 from tests.lab.guest import CHECKOUT, Guest
 from tests.lab.kernel import DEFAULT_RELEASE
 from tests.lab.service_harness import (
+    DIRTY,
     GRACE_S,
     OWNERS,
     UNIT,
@@ -47,6 +49,7 @@ CUTOFF = "1.0M"
 """A value of `sequential_cutoff` that a person sets."""
 AGAIN_S = 90
 """A new daemon under emulation, until it has tuned both volumes."""
+OPEN_GATES = ("open", "paced", "resting")
 DATA_MIB = 4
 DATA_SEED = 5
 HISTORY = "/var/lib/ebbgate/history.db"
@@ -56,8 +59,10 @@ POLICY_TEXT = """\
 version: 1
 name: kept
 match: {volume: %s}
+limits: {destage_rate: {max: 256KiB/s}}
 strategies: [idle_destage, stream_bypass]
 """
+"""So slow that a gate stays open while packages are installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +217,34 @@ def kill(machine: Session, both: Both) -> None:
     wait_until(both.tuned, AGAIN_S, "the next daemon to tune both")
 
 
+def gate_is_open(machine: Session, both: Both) -> bool:
+    """Whether dirty data of the bcache volume is written back, since no user is there."""
+    view = views(status(machine), both)[0]
+    gate = view["gate"] or {}
+    return view["dirty_bytes"] > 0 and gate.get("kind") in OPEN_GATES
+
+
+def open_gate(machine: Session, both: Both) -> None:
+    """End the users while there is much dirty data."""
+    both.users.close()
+    fio.run(machine, fill_job(both.bcache.device, DIRTY), seed=2)
+    wait_until(lambda: gate_is_open(machine, both), AGAIN_S, "an open gate")
+
+
 def upgrade(machine: Session, both: Both, debs: Debs) -> None:
-    """While gates are open, in one restart; what a person set stays."""
+    """While a gate is open, which it is again after one restart; what a person set stays."""
     name = both.bcache.volume
     machine.check(f"ebbgate --patience 40 set {name} sequential_cutoff 1MiB", timeout_s=90)
+    open_gate(machine, both)
     pid = show(machine, "MainPID")
     apt(machine, "install", *newer_debs(debs, machine.share))
+    # Nobody closed it meanwhile but the restart.
+    assert both.bcache.dirty_bytes() > 0
     assert machine.check("dpkg-query -W -f '${Version}' ebbgate") == NEWER
     assert show(machine, "MainPID") not in ("0", pid)
     assert show(machine, "NRestarts") == "0"
+    wait_until(lambda: gate_is_open(machine, both), AGAIN_S, "the gate to be open again")
+    both.load()
     wait_until(both.tuned, AGAIN_S, "the upgraded daemon to tune both")
     cutoff = wait_until(
         lambda: both.bcache.knob("sequential_cutoff") == CUTOFF, AGAIN_S, "the value that was set"
