@@ -119,6 +119,10 @@ class VolumeLoop:
         """Whether a gate is open that the next request closes."""
         return self._acts() and self._outcome().closes_on_arrival
 
+    def return_is_near(self, within_ns: int) -> bool:
+        """Return whether users, who are away now, are likely to be back in this time."""
+        return self._outcome().return_is_near(within_ns)
+
     # ---- what comes in -------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:
         """Take a record of this volume from the probe."""

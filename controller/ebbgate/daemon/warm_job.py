@@ -22,7 +22,7 @@ from ebbgate.log_messages.volumes import WARM_BEGUN, WARM_ENDED
 from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobState, JobStatus
-from ebbgate.units import NS_PER_S, format_bytes, format_rate
+from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
 from ebbgate.warm.pace import Pace, Speed, needs_disk, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX
 
@@ -31,6 +31,8 @@ _STEP_NS: Final = 2 * NS_PER_S
 """Between two reads while users need the disk: few enough that their p99 does not show them."""
 _PREPARE_NS: Final = NS_PER_S
 """Until the knobs that a warm-up needs are written."""
+_NEAR_NS: Final = 300 * NS_PER_MS
+"""The pace changes at ticks, 250 ms apart, and a read that is under way ends."""
 _BURST_REST_NS: Final = 2 * NS_PER_S
 """The kernel collects garbage meanwhile."""
 _UNREADABLE: Final = (LookupError, TypeError, ValueError)
@@ -114,6 +116,7 @@ class WarmJob:
             frame,
             destages=self.loop.urgent or self.loop.cleaning is not None,
             ticks_without_disk=self.ticks_without_disk,
+            return_is_near=self.loop.return_is_near(_NEAR_NS),
         )
         if self.now_ns() < self.rests_until_ns:
             found = Pace(Speed.HOLD, "the cache is prepared for the next part")

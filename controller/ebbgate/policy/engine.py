@@ -22,6 +22,7 @@ from ebbgate.policy.evaluate import ProbeSettings, Ruling
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.state import OverrideChange, State, WarmChange
+from ebbgate.policy.strategies import gap_use
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.idle_destage import start_bytes
 from ebbgate.policy.strategies.promote_hot import PromoteState
@@ -97,6 +98,14 @@ class Outcome:
         """Whether the gate is open only until the next request arrives."""
         in_gap = self.state.destage.phase is Phase.DESTAGE
         return in_gap and self.ruling.by == IDLE_DESTAGE
+
+    def return_is_near(self, within_ns: int) -> bool:
+        """Return whether users, who are away now, are likely to be back in this time."""
+        destage, params = self.state.destage, self.policy.destage
+        if params is None or not destage.idle:
+            return False
+        idle_ns = max(0, self.now_ns - destage.idle_since_ns)
+        return gap_use.ends_soon(destage.gap, idle_ns, within_ns, params.wait.disturbance_cost_ns)
 
     @property
     def steady(self) -> bool:

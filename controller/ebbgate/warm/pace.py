@@ -10,7 +10,7 @@ from typing import Final
 from ebbgate.knobs.catalog import CUTOFF
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import UNWRITABLE, Kind
-from ebbgate.units import format_bytes, format_ratio, parse_hprint
+from ebbgate.units import KIB, format_bytes, format_ratio, parse_hprint
 from ebbgate.warm.plan import RUN_BYTES_MAX, run_bytes_max
 
 SHARE_MAX: Final = 0.9
@@ -22,6 +22,8 @@ CUTOFF_CACHE_ADD).
 """
 _TOUCHES_DISK: Final = frozenset({"miss", "bypass", "writethrough"})
 """Paths of users' requests that need the backing device."""
+STEP_BYTES: Final = 64 * KIB
+"""A read beside users: of 1 MiB it takes the disk twice as long."""
 BURST_SHARE: Final = 1 / 16
 """bcache collects garbage after this share of the cache was inserted; meanwhile no bucket can be
 freed (in v6.1), and what is read is not cached.
@@ -78,18 +80,22 @@ def room_bytes(frame: Frame) -> int | None:
     return max(0, int(SHARE_MAX * frame.cache_bytes) - (frame.dirty_bytes or 0))
 
 
-def pace(kind: Kind, frame: Frame, *, destages: bool, ticks_without_disk: int) -> Pace:
+def pace(
+    kind: Kind, frame: Frame, *, destages: bool, ticks_without_disk: int, return_is_near: bool
+) -> Pace:
     """Return how to go on after a tick.
 
     `destages`: the gate is open in a gap. `ticks_without_disk`: for how many ticks no request of
-    users has needed the backing device.
+    users has needed the backing device. `return_is_near`: users are away, but likely not for long.
     """
     if why := stands_back(kind, frame, destages=destages):
         return Pace(Speed.HOLD, why)
     run = run_bytes(frame)
+    if return_is_near:
+        return Pace(Speed.HOLD, "users are likely to be back soon", run)
     if frame.idle or ticks_without_disk > 1:
         return Pace(Speed.GO, run_bytes=run)
-    return Pace(Speed.STEP, "users need the disk: one read every 2 s", run)
+    return Pace(Speed.STEP, "users need the disk: one read every 2 s", min(run, STEP_BYTES))
 
 
 def stands_back(kind: Kind, frame: Frame, *, destages: bool) -> str:

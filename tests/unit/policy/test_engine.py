@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ebbgate.model.decision import GateKind
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.policy.engine import Event, Outcome, OverrideChange, Phase, Policy, State, step
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
-from ebbgate.units import NS_PER_S
+from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
 POLICY = Policy()
@@ -84,3 +86,28 @@ def test_decision_without_explanation_has_the_same_key() -> None:
     outcome = after(idle_frame())
     assert outcome.key(outcome.decision()) == outcome.key(outcome.explained())
     assert not any(proposal.conditions for proposal in outcome.decision().proposals)
+
+
+@pytest.mark.parametrize(
+    ("lengths_ms", "idle_ms", "near"),
+    [
+        ((2500, 2500, 2500), 300, False),
+        ((2500, 2500, 2500), 2300, True),
+        # It has outlived them.
+        ((2500, 2500, 2500), 2700, False),
+        ((800, 2500, 6000), 2300, False),
+        ((), 2300, False),
+    ],
+)
+def test_a_return_is_near_where_gaps_like_this_end(
+    lengths_ms: tuple[int, ...], idle_ms: int, near: bool
+) -> None:
+    state, now_ms = State(), 1000
+    for length_ms in lengths_ms:
+        now_ms += length_ms
+        state, _ = step(state, busy_edge(now_ms, length_ms), POLICY, now_ms * NS_PER_MS)
+    assert not Outcome(state, POLICY, now_ms * NS_PER_MS).return_is_near(300 * NS_PER_MS)
+    state, _ = step(state, idle_edge(now_ms + 300), POLICY, (now_ms + 300) * NS_PER_MS)
+    outcome = Outcome(state, POLICY, (now_ms + idle_ms) * NS_PER_MS)
+    assert outcome.return_is_near(300 * NS_PER_MS) is near
+    assert not replace(outcome, policy=replace(POLICY, destage=None)).return_is_near(NS_PER_S)

@@ -11,8 +11,8 @@ from ebbgate.model.frame import PathLatency
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind
 from ebbgate.units import GIB, MIB
-from ebbgate.warm.pace import Pace, Speed, needs_disk, obstacle, pace
-from ebbgate.warm.plan import RUN_BYTES_MAX
+from ebbgate.warm.pace import STEP_BYTES, Pace, Speed, needs_disk, obstacle, pace
+from ebbgate.warm.plan import RUN_BYTES_MAX, RUN_BYTES_MIN
 from tests.builders import busy_frame, idle_frame
 
 CUTOFF = {"sequential_cutoff": "4.0M"}
@@ -51,7 +51,11 @@ def test_every_mode_that_caches_reads_can_be_warmed(mode: str) -> None:
 def paced(kind: Kind = Kind.BCACHE, **given: Any) -> Pace:
     frame = given.pop("frame", None) or idle_frame(knobs=CUTOFF)
     return pace(
-        kind, frame, destages=given.get("destages", False), ticks_without_disk=given.get("ticks", 0)
+        kind,
+        frame,
+        destages=given.get("destages", False),
+        ticks_without_disk=given.get("ticks", 0),
+        return_is_near=given.get("near", False),
     )
 
 
@@ -63,11 +67,14 @@ def test_it_reads_at_full_speed_while_users_are_idle_or_only_hit() -> None:
 def test_it_reads_a_piece_at_times_while_users_need_the_disk() -> None:
     found = paced(frame=busy_frame(knobs=CUTOFF))
     assert (found.speed, found.why) == (Speed.STEP, "users need the disk: one read every 2 s")
+    assert found.run_bytes == STEP_BYTES
+    assert STEP_BYTES >= RUN_BYTES_MIN
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
+        ({"near": True}, "users are likely to be back soon"),
         ({"destages": True}, "dirty data is written back first"),
         ({"frame": idle_frame(idle=None)}, "the load of users is unknown"),
         ({"frame": idle_frame(in_use_ratio=0.96)}, "over 95% of the cache is in use"),

@@ -253,6 +253,14 @@ def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:
     return end_window(use.lengths_ns, idle_ns, use.run_off_ns, cost_ns + use.run_off_ns)
 
 
+def ends_soon(use: GapUse, idle_ns: int, within_ns: int, cost_ns: int) -> bool:
+    """Return whether a gap that has lasted `idle_ns` is likely to end `within_ns`."""
+    window = likely_end(use, idle_ns, cost_ns)
+    if window is None or window.share < _LIKELY:
+        return False
+    return idle_ns + within_ns >= window.from_ns
+
+
 def _longer_ns(use: GapUse, done_ios_per_s: float) -> int:
     """Return how much longer than usual what is under way now will go on."""
     if use.fill is not None:
