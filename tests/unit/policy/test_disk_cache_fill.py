@@ -20,7 +20,7 @@ from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 from tests.builders import idle_frame, queue_sample
 
 PIECE_BYTES = 64.0 * KIB
-PIECE_NS = 6 * NS_PER_MS + round(PIECE_BYTES / disk_cache_fill._BYTES_PER_S * NS_PER_S)
+PIECE_NS = 6 * NS_PER_MS + round(PIECE_BYTES / disk_cache_fill.TRANSFER_BYTES_PER_S * NS_PER_S)
 COST_NS = 250 * NS_PER_MS
 TARGET_MS = 3.0
 

@@ -23,9 +23,9 @@ from typing import Final
 from ebbgate.model.records import QueueSample
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 
-_SEEK_NS: Final = 6 * NS_PER_MS
+SEEK_NS: Final = 6 * NS_PER_MS
 """Half a turn, and a short way of the head: the disk sorts what it holds."""
-_BYTES_PER_S: Final = 130 * MIB
+TRANSFER_BYTES_PER_S: Final = 130 * MIB
 _SLOWER_MIN, _SLOWER_MAX, _FASTER = 1.25, 1.5, 0.95
 _SLOWNESS_MIN, _SLOWNESS_MAX = 0.2, 8.0
 _PAUSE_NS: Final = NS_PER_S
@@ -61,7 +61,7 @@ class DiskCacheFill:
 
     held_ns: int = 0
     slowness: float = 1.0
-    piece_ns: int = _SEEK_NS
+    piece_ns: int = SEEK_NS
     limited: bool = False
     late_ios: int = 0
     late_usual_ios: float = 0.0
@@ -84,7 +84,7 @@ def on_queue(
     resting: bool = False,
 ) -> DiskCacheFill:
     """Take in a sample, `last`: the one before. All that is under way counts as begun."""
-    piece_ns = round(fill.slowness * (_SEEK_NS + piece_bytes / _BYTES_PER_S * NS_PER_S))
+    piece_ns = round(fill.slowness * (SEEK_NS + piece_bytes / TRANSFER_BYTES_PER_S * NS_PER_S))
     if last is None or not 0 <= sample.at_ns - last.at_ns < _PAUSE_NS:
         return replace(fill, held_ns=sample.under_way_ios * piece_ns, piece_ns=piece_ns)
     begun = max(0, _begun(sample) - _begun(last))
