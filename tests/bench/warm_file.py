@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""warm-file: a file in extents of 4 to 64 KiB goes into the cache, and users hardly notice."""
+"""warm-file: a file in extents of 4 to 64 KiB goes into the cache, and users hardly notice.
+
+The disks are SATA disks as they are sold: what lies between two extents passes under the head, too.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report, medians, ratio
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
+from tests.lab.devices import Device, Ssd, as_sold
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
@@ -92,6 +96,7 @@ def job_ended(product: Product, timeout_s: float) -> dict[str, Any]:
     return product.wait_until(ended, timeout_s, "the warm-up to end")
 
 
+DEVICES: tuple[Device, ...] = (as_sold("hdd0"), Ssd("ssd0"), as_sold("hdd1", seed=2), Ssd("ssd1"))
 KINDS: dict[str, type[Stack]] = {"bcache": BcacheStack, "dm-cache": DmCacheStack}
 HITS = {"bcache": ">= 0.99", "dm-cache": ">= 0.95"}
 FILE_MIB = 256
@@ -150,7 +155,7 @@ def measure(guest: Session, kind: str, arm: str, seed: int) -> Metrics:
 def run(context: Context) -> Report:
     """Speed, hits and users' p99."""
     kind = context.variant or "bcache"
-    with Guest() as guest:
+    with Guest(DEVICES) as guest:
         runs = context.interleaved(
             ("disk", "alone", "users"),
             lambda arm, n: measure(guest, kind, arm, context.seed + 10 * n),

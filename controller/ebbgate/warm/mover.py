@@ -115,7 +115,7 @@ class Mover(Reader):
         assert self._reads is not None
         try:
             self._reads.read(reads)
-        except OSError:
+        except (OSError, EOFError):
             return False
         return bool(reads)
 

@@ -3,7 +3,8 @@
 
 bcache caches only the first part of a request that it does not have yet, so that a range of which
 something is cached needs many small requests. Sent at once they cost the backing device no more
-seeks than a single one. I/O: one file or volume.
+seeks than a single one. Of a file in many extents each is a request of its own, too; a disk that
+gets the next only after the last has turned past its place. I/O: one file or volume.
 """
 
 from __future__ import annotations
@@ -39,17 +40,37 @@ class ParallelReads:
         self._calls = _CALLS.get(platform.machine(), {})
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._context = ctypes.c_ulong()
+        self._under_way = 0
+        self._under_way_bytes = 0
         with suppress(OSError, KeyError):
             self._call("io_setup", REQUESTS_MAX, ctypes.byref(self._context))
 
     def read(self, reads: Sequence[Read]) -> None:
-        """Send all and wait until the last is done. Raises OSError if one of them has failed."""
+        """Send all and wait until the last is done.
+
+        Raises OSError if one of them has failed, EOFError if there was nothing to read.
+        """
+        self.send(reads)
+        self.wait()
+
+    def send(self, reads: Sequence[Read]) -> None:
+        """Send all. Raises OSError, EOFError: one of them, or of those before, has failed."""
         for start in range(0, len(reads), REQUESTS_MAX):
             part = reads[start : start + REQUESTS_MAX]
             if self._context.value:
+                self._make_room(len(part))
                 self._at_once(part)
             else:
                 self._in_turn(part)
+
+    def wait(self, left_bytes: int = 0) -> None:
+        """Return when at most so many bytes are under way. Raises OSError, EOFError."""
+        while self._under_way_bytes > left_bytes:
+            self._take_ended()
+
+    def _make_room(self, count: int) -> None:
+        while self._under_way + count > REQUESTS_MAX:
+            self._take_ended()
 
     def _at_once(self, reads: Sequence[Read]) -> None:
         blocks = [
@@ -58,25 +79,33 @@ class ParallelReads:
         ]
         pointers = (ctypes.c_void_p * len(blocks))(*map(ctypes.addressof, blocks))
         sent = self._call("io_submit", self._context, len(blocks), pointers)
-        events = ctypes.create_string_buffer(_EVENT.size * sent)
-        done = 0
-        while done < sent:
-            # The call returns early when a signal arrives.
-            place = ctypes.byref(events, done * _EVENT.size)
-            with suppress(InterruptedError):
-                done += self._call("io_getevents", self._context, 1, sent - done, place, None)
-        for _, _, result, _ in _EVENT.iter_unpack(events.raw):
-            if result < 0:
-                raise OSError(-result, os.strerror(-result))
+        self._under_way += sent
+        self._under_way_bytes += sum(read.length_bytes for read in reads[:sent])
         self._in_turn(reads[sent:])
+
+    def _take_ended(self) -> None:
+        """Wait until at least one has ended, and take all that have."""
+        events = ctypes.create_string_buffer(_EVENT.size * self._under_way)
+        try:
+            count = self._call("io_getevents", self._context, 1, self._under_way, events, None)
+        except InterruptedError:
+            # The call returns early when a signal arrives.
+            return
+        ended = list(_EVENT.iter_unpack(events.raw[: count * _EVENT.size]))
+        self._under_way -= count
+        self._under_way_bytes -= sum(length for length, *_ in ended)
+        for _, _, result, _ in ended:
+            _check(result)
 
     def _in_turn(self, reads: Sequence[Read]) -> None:
         for read in reads:
-            os.preadv(self._handle, [self._buffer[: read.length_bytes]], read.offset_bytes)
+            place = self._buffer[: read.length_bytes]
+            _check(os.preadv(self._handle, [place], read.offset_bytes))
 
     def _iocb(self, read: Read, at: int) -> bytes:
         place = (self._address + at, read.length_bytes, read.offset_bytes)
-        return _IOCB.pack(0, 0, 0, _PREAD, 0, self._handle, *place, 0, 0, 0)
+        # The first field comes back with the event.
+        return _IOCB.pack(read.length_bytes, 0, 0, _PREAD, 0, self._handle, *place, 0, 0, 0)
 
     def _places(self, reads: Sequence[Read]) -> list[int]:
         """Return where in the buffer each may be written; they share it, since nobody looks."""
@@ -96,3 +125,11 @@ class ParallelReads:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
         return result
+
+
+def _check(result: int) -> None:
+    """Raise what a read has ended with: its bytes, or an error number below 0."""
+    if result < 0:
+        raise OSError(-result, os.strerror(-result))
+    if result == 0:
+        raise EOFError

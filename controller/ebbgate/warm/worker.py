@@ -38,6 +38,7 @@ from ebbgate.layout.survey import SECONDS_MAX, survey
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from ebbgate.warm import touch
 from ebbgate.warm.mover import Mover
+from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import (
     PASSES_BYTES,
     WINDOW_BLOCKS,
@@ -60,6 +61,14 @@ _REPORT_NS: Final = NS_PER_S // 4
 _LOOK_NS: Final = NS_PER_S
 _SAMPLES: Final = 256
 _PASSES_MAX: Final = len(PASSES_BYTES)
+BATCH_BYTES: Final = MIB // 2
+"""Reads that are sent at once; as many bytes may be under way from before. A disk with more to do
+would let a user wait for longer, who comes back unforeseen.
+"""
+BATCH_READS: Final = 32
+_BATCHES_PER_S: Final = 8
+"""At least, of a bounded rate."""
+_TRUNCATED: Final = "the file was truncated"
 _ENOUGH: Final = {"bcache": 0.995, "dm-cache": 0.97}
 """Share of hits in a sample that ends the passes."""
 _SETTLE_S: Final = 5.0
@@ -98,6 +107,7 @@ class Worker(Reader):
         if not pieces:
             raise Unavailable("there is nothing to warm", "it is empty, or all of it was left out")
         by_block = self.kind == "dm-cache"
+        reads = ParallelReads(self.target.handle, self._buffer)
         share = -1.0
         for number in range(_PASSES_MAX):
             self.phase, self.read = "read", 0
@@ -108,7 +118,7 @@ class Worker(Reader):
                 self._dm_cache_pass(blocks(pieces, self.block))
             else:
                 self.total = sum(piece.length_bytes for piece in pieces)
-                self._bcache_pass(BcachePlan(pieces, PASSES_BYTES[number]))
+                self._bcache_pass(BcachePlan(pieces, PASSES_BYTES[number]), reads)
             self.phase = "check"
             self._check(self._sample(pieces, number))
             before, share = share, self.hits / max(1, self.checked)
@@ -117,14 +127,31 @@ class Worker(Reader):
         self._report("done")
 
     # ---- passes --------------------------------------------------------------------------------
-    def _bcache_pass(self, plan: BcachePlan) -> None:
-        while True:
-            self.wait()
-            read = plan.next(self.run)
-            if read is None:
-                return
-            self.send(read, read.length_bytes)
-            self.read += read.length_bytes
+    def _bcache_pass(self, plan: BcachePlan, reads: ParallelReads) -> None:
+        """Keep reads under way: the disk turns on while it has none."""
+        try:
+            while batch := self._next_batch(plan):
+                reads.send(batch)
+                for read in batch:
+                    self._count(read.length_bytes, read.length_bytes)
+                    self.read += read.length_bytes
+                reads.wait(BATCH_BYTES)
+            reads.wait()
+        except EOFError as error:
+            raise Unavailable(_TRUNCATED) from error
+
+    def _next_batch(self, plan: BcachePlan) -> Sequence[Read]:
+        """Return what may be sent next, once that is allowed; nothing at the end of the plan."""
+        self.wait()
+        most = min(BATCH_BYTES, self.rate // _BATCHES_PER_S) if self.rate else BATCH_BYTES
+        found: list[Read] = []
+        room = BATCH_READS if self.allowed is None else min(BATCH_READS, self.allowed)
+        while len(found) < room and (read := plan.next(self.run)):
+            found.append(read)
+            most -= read.length_bytes
+            if most <= 0:
+                break
+        return found
 
     def _dm_cache_pass(self, reads: Iterator[Read]) -> None:
         """Read in each block of a few regions in turn, until it is a hit."""
@@ -140,8 +167,12 @@ class Worker(Reader):
     def send(self, read: Read, cost_bytes: int) -> None:
         """Read; raises Unavailable behind the end of the file."""
         if self.read_at(read.offset_bytes, read.length_bytes) == 0:
-            raise Unavailable("the file was truncated")
-        self._since_burst += read.length_bytes
+            raise Unavailable(_TRUNCATED)
+        self._count(read.length_bytes, cost_bytes)
+
+    def _count(self, length_bytes: int, cost_bytes: int) -> None:
+        """Count a read; see `send`."""
+        self._since_burst += length_bytes
         if self.allowed is not None:
             self.allowed -= 1
         if self.burst and self._since_burst >= self.burst:

@@ -50,6 +50,25 @@ def test_more_than_fit_are_sent_in_parts(opened: Opened) -> None:
     assert opened.buffer[0] == 0
 
 
+def test_some_may_stay_under_way(opened: Opened) -> None:
+    opened.reads.send([Read(number * PIECE, PIECE) for number in range(4)])
+    opened.reads.wait(4 * PIECE)
+    opened.reads.send([Read(number * PIECE, PIECE) for number in range(4, 8)])
+    opened.reads.wait()
+    assert set(bytes(opened.buffer[: 4 * PIECE])) == {4, 5, 6, 7}
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_nothing_to_read_is_told(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, calls: bool
+) -> None:
+    if not calls:
+        monkeypatch.setattr("ebbgate.warm.parallel_reads.platform.machine", lambda: "riscv64")
+    reads = ParallelReads(opened.handle, opened.buffer)
+    with pytest.raises(EOFError):
+        reads.read([Read(0, PIECE), Read(100 * PIECE, PIECE)])
+
+
 def test_a_failure_is_raised(opened: Opened) -> None:
     os.close(opened.handle)
     try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,25 @@ import pytest
 
 from ebbgate.errors import Unavailable
 from ebbgate.units import KIB, MIB
-from ebbgate.warm.plan import RUN_BYTES_MAX, Piece
+from ebbgate.warm.plan import RUN_BYTES_MAX, BcachePlan, Piece, Read
 from ebbgate.warm.target import Target
-from ebbgate.warm.worker import Worker
+from ebbgate.warm.worker import BATCH_BYTES, BATCH_READS, Worker
 
 BLOCK = 64 * KIB
+
+
+class Batches:
+    """Notes which reads are sent together, and how many bytes may stay under way."""
+
+    def __init__(self) -> None:
+        self.sent: list[list[Read]] = []
+        self.left: list[int] = []
+
+    def send(self, reads: Sequence[Read]) -> None:
+        self.sent.append(list(reads))
+
+    def wait(self, left_bytes: int = 0) -> None:
+        self.left.append(left_bytes)
 
 
 class Machine:
@@ -34,6 +48,8 @@ class Machine:
         patch.setattr(Worker, "_settle", lambda _: None)
         patch.setattr(Worker, "pause", lambda *_: None)
         patch.setattr(Worker, "backing_reads", lambda _: self.count())
+        # Without asynchronous I/O all reads are this function's.
+        patch.setattr("ebbgate.warm.parallel_reads.platform.machine", lambda: "riscv64")
         patch.setattr("ebbgate.warm.worker.os.preadv", self.preadv)
         self.handle = os.open(path, os.O_RDONLY)
 
@@ -135,3 +151,44 @@ def test_a_change_of_the_file_ends_it(machine: Machine) -> None:
     machine.path.unlink()
     with pytest.raises(Unavailable, match="the file was deleted"):
         machine.worker("bcache").run_to_end()
+
+
+@pytest.fixture
+def batches(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Batches:
+    made = Batches()
+    machine.cached = True
+    monkeypatch.setattr("ebbgate.warm.worker.ParallelReads", lambda *_: made)
+    return made
+
+
+def scattered(length_bytes: int) -> tuple[Piece, ...]:
+    """2 MiB in extents of this length, with as much between them."""
+    starts = range(0, 2 * MIB, length_bytes)
+    return tuple(Piece(start, 2 * start, length_bytes) for start in starts)
+
+
+@pytest.mark.parametrize(
+    ("extent", "together"), [(64 * KIB, BATCH_BYTES // (64 * KIB)), (4 * KIB, BATCH_READS)]
+)
+def test_extents_are_read_together_while_users_are_away(
+    machine: Machine, batches: Batches, extent: int, together: int
+) -> None:
+    found = machine.worker("bcache")
+    found.target.pieces = scattered(extent)
+    found.run_to_end()
+    assert {len(batch) for batch in batches.sent} == {together}
+    assert set(batches.left) == {BATCH_BYTES, 0}
+    assert batches.left[-1] == 0, "a pass ends when all its reads have"
+
+
+def test_under_a_bound_of_the_rate_fewer_are_read_together(machine: Machine) -> None:
+    found = machine.worker("bcache")
+    found.rate = MIB
+    batch = found._next_batch(BcachePlan(scattered(16 * KIB)))
+    assert len(batch) == 8, "an eighth of a second"
+
+
+def test_beside_users_one_is_read_at_a_time(machine: Machine) -> None:
+    found = machine.worker("bcache")
+    found.allowed = 1
+    assert len(found._next_batch(BcachePlan(scattered(4 * KIB)))) == 1
