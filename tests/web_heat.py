@@ -81,7 +81,13 @@ def warm_parts() -> dict[str, Any]:
     jobs = (
         JobStatus(1, GUEST_DISK, JobState.FAILED, "admin", "the file was replaced"),
         JobStatus(
-            *(2, GUEST_DISK, JobState.WAITING, "admin", "users need the disk: one read every 2 s"),
+            *(
+                2,
+                GUEST_DISK,
+                JobState.WAITING,
+                "admin",
+                "users need the disk: one read for 400 of theirs",
+            ),
             *(70 * MIB, 700 * MIB, 20 * MIB),
             left_out=left_out,
         ),

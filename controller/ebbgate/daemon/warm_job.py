@@ -23,12 +23,10 @@ from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
-from ebbgate.warm.pace import Pace, Speed, needs_disk, pace
+from ebbgate.warm.pace import Pace, Speed, disk_requests, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX
 
 _LOG = logging.getLogger(__name__)
-_STEP_NS: Final = 2 * NS_PER_S
-"""Between two reads while users need the disk: few enough that their p99 does not show them."""
 _PREPARE_NS: Final = NS_PER_S
 """Until the knobs that a warm-up needs are written."""
 _NEAR_NS: Final = 300 * NS_PER_MS
@@ -110,7 +108,7 @@ class WarmJob:
         frame = self.loop.state.current_frame if self.loop else None
         if self.loop is None or frame is None or self.queued or self.status.state.over:
             return
-        self.ticks_without_disk = 0 if needs_disk(frame) else self.ticks_without_disk + 1
+        self.ticks_without_disk = 0 if disk_requests(frame) else self.ticks_without_disk + 1
         found = pace(
             self.loop.volume.kind,
             frame,
@@ -151,7 +149,7 @@ class WarmJob:
             found = Pace(Speed.HOLD, "paused by a user")
         now_ns = self.now_ns()
         if found.speed is Speed.STEP:
-            if now_ns - self.stepped_ns >= _STEP_NS:
+            if now_ns - self.stepped_ns >= found.every_ns:
                 self.stepped_ns = now_ns
                 self._send("step", found)
             elif self.sent is not None and self.sent.speed is Speed.GO:

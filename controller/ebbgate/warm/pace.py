@@ -10,7 +10,7 @@ from typing import Final
 from ebbgate.knobs.catalog import CUTOFF
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import UNWRITABLE, Kind
-from ebbgate.units import KIB, format_bytes, format_ratio, parse_hprint
+from ebbgate.units import KIB, NS_PER_S, format_bytes, format_ratio, parse_hprint
 from ebbgate.warm.plan import RUN_BYTES_MAX, run_bytes_max
 
 SHARE_MAX: Final = 0.9
@@ -24,6 +24,11 @@ _TOUCHES_DISK: Final = frozenset({"miss", "bypass", "writethrough"})
 """Paths of users' requests that need the backing device."""
 STEP_BYTES: Final = 64 * KIB
 """A read beside users: of 1 MiB it takes the disk twice as long."""
+STEP_REQUESTS: Final = 400
+"""Users' requests for the disk between two such reads. Each delays one or two of them, so that
+their p99 does not show it.
+"""
+_STEP_NS_MIN, _STEP_NS_MAX = NS_PER_S // 4, 10 * NS_PER_S
 BURST_SHARE: Final = 1 / 16
 """bcache collects garbage after this share of the cache was inserted; meanwhile no bucket can be
 freed (in v6.1), and what is read is not cached.
@@ -40,11 +45,15 @@ class Speed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a warm-up may go on; `why`: why not at full speed. `run_bytes`: see `plan`."""
+    """How a warm-up may go on; `why`: why not at full speed. `run_bytes`: see `plan`.
+
+    `every_ns`: of `step`, between two reads.
+    """
 
     speed: Speed
     why: str = ""
     run_bytes: int = RUN_BYTES_MAX
+    every_ns: int = 0
 
 
 def obstacle(kind: Kind, frame: Frame, total_bytes: int) -> str:
@@ -95,7 +104,8 @@ def pace(
         return Pace(Speed.HOLD, "users are likely to be back soon", run)
     if frame.idle or ticks_without_disk > 1:
         return Pace(Speed.GO, run_bytes=run)
-    return Pace(Speed.STEP, "users need the disk: one read every 2 s", min(run, STEP_BYTES))
+    why = f"users need the disk: one read for {STEP_REQUESTS} of theirs"
+    return Pace(Speed.STEP, why, min(run, STEP_BYTES), _step_ns(frame))
 
 
 def stands_back(kind: Kind, frame: Frame, *, destages: bool) -> str:
@@ -110,9 +120,14 @@ def stands_back(kind: Kind, frame: Frame, *, destages: bool) -> str:
     return "dirty data is written back first" if destages else ""
 
 
-def needs_disk(frame: Frame) -> bool:
-    """Return whether users' requests reached the backing device in the frame's window."""
-    return any(each.ios for (_, path), each in frame.paths.items() if path in _TOUCHES_DISK)
+def disk_requests(frame: Frame) -> int:
+    """Return how many requests of users reached the backing device in the frame's window."""
+    return sum(each.ios for (_, path), each in frame.paths.items() if path in _TOUCHES_DISK)
+
+
+def _step_ns(frame: Frame) -> int:
+    expected_ns = STEP_REQUESTS * frame.window_ns // max(1, disk_requests(frame))
+    return min(max(expected_ns, _STEP_NS_MIN), _STEP_NS_MAX)
 
 
 def run_bytes(frame: Frame) -> int:

@@ -10,8 +10,8 @@ import pytest
 from ebbgate.model.frame import PathLatency
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind
-from ebbgate.units import GIB, MIB
-from ebbgate.warm.pace import STEP_BYTES, Pace, Speed, needs_disk, obstacle, pace
+from ebbgate.units import GIB, MIB, NS_PER_S
+from ebbgate.warm.pace import STEP_BYTES, Pace, Speed, disk_requests, obstacle, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX, RUN_BYTES_MIN
 from tests.builders import busy_frame, idle_frame
 
@@ -66,9 +66,19 @@ def test_it_reads_at_full_speed_while_users_are_idle_or_only_hit() -> None:
 
 def test_it_reads_a_piece_at_times_while_users_need_the_disk() -> None:
     found = paced(frame=busy_frame(knobs=CUTOFF))
-    assert (found.speed, found.why) == (Speed.STEP, "users need the disk: one read every 2 s")
+    why = "users need the disk: one read for 400 of theirs"
+    assert (found.speed, found.why) == (Speed.STEP, why)
     assert found.run_bytes == STEP_BYTES
     assert STEP_BYTES >= RUN_BYTES_MIN
+
+
+@pytest.mark.parametrize(("per_s", "seconds"), [(0, 10), (10, 10), (100, 4), (5000, 0.25)])
+def test_the_more_users_read_of_the_disk_the_more_reads_it_sends(
+    per_s: int, seconds: float
+) -> None:
+    paths = {(Direction.READ, "miss"): PathLatency(2 * per_s, 4096, None, None)}
+    frame = busy_frame(knobs=CUTOFF, paths=paths, window_ns=2 * NS_PER_S)
+    assert paced(frame=frame).every_ns == seconds * NS_PER_S
 
 
 @pytest.mark.parametrize(
@@ -102,4 +112,4 @@ def test_reads_get_shorter_under_a_lower_cutoff() -> None:
 )
 def test_only_some_paths_need_the_disk(path: str, needs: bool) -> None:
     frame = busy_frame(paths={(Direction.READ, path): PathLatency(3, 4096, None, None)})
-    assert needs_disk(frame) is needs
+    assert (disk_requests(frame) == 3) is needs
