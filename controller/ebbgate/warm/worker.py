@@ -130,7 +130,7 @@ class Worker(Reader):
     def _bcache_pass(self, plan: BcachePlan, reads: ParallelReads) -> None:
         """Keep reads under way: the disk turns on while it has none."""
         try:
-            while batch := self._next_batch(plan):
+            while batch := self.next_batch(plan):
                 reads.send(batch)
                 for read in batch:
                     self._count(read.length_bytes, read.length_bytes)
@@ -140,7 +140,7 @@ class Worker(Reader):
         except EOFError as error:
             raise Unavailable(_TRUNCATED) from error
 
-    def _next_batch(self, plan: BcachePlan) -> Sequence[Read]:
+    def next_batch(self, plan: BcachePlan) -> Sequence[Read]:
         """Return what may be sent next, once that is allowed; nothing at the end of the plan."""
         self.wait()
         most = min(BATCH_BYTES, self.rate // _BATCHES_PER_S) if self.rate else BATCH_BYTES

@@ -184,11 +184,11 @@ def test_extents_are_read_together_while_users_are_away(
 def test_under_a_bound_of_the_rate_fewer_are_read_together(machine: Machine) -> None:
     found = machine.worker("bcache")
     found.rate = MIB
-    batch = found._next_batch(BcachePlan(scattered(16 * KIB)))
+    batch = found.next_batch(BcachePlan(scattered(16 * KIB)))
     assert len(batch) == 8, "an eighth of a second"
 
 
 def test_beside_users_one_is_read_at_a_time(machine: Machine) -> None:
     found = machine.worker("bcache")
     found.allowed = 1
-    assert len(found._next_batch(BcachePlan(scattered(4 * KIB)))) == 1
+    assert len(found.next_batch(BcachePlan(scattered(4 * KIB)))) == 1
