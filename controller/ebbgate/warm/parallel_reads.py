@@ -42,6 +42,7 @@ class ParallelReads:
         self._context = ctypes.c_ulong()
         self._under_way = 0
         self._under_way_bytes = 0
+        self._failure: OSError | EOFError | None = None
         with suppress(OSError, KeyError):
             self._call("io_setup", REQUESTS_MAX, ctypes.byref(self._context))
 
@@ -54,7 +55,7 @@ class ParallelReads:
         self.wait()
 
     def send(self, reads: Sequence[Read]) -> None:
-        """Send all. Raises OSError, EOFError: one of them, or of those before, has failed."""
+        """Send all; `wait` raises what fails."""
         for start in range(0, len(reads), REQUESTS_MAX):
             part = reads[start : start + REQUESTS_MAX]
             if self._context.value:
@@ -64,9 +65,15 @@ class ParallelReads:
                 self._in_turn(part)
 
     def wait(self, left_bytes: int = 0) -> None:
-        """Return when at most so many bytes are under way. Raises OSError, EOFError."""
+        """Return when at most so many bytes are under way.
+
+        Raises what the first that has failed since the last call did: OSError, EOFError.
+        """
         while self._under_way_bytes > left_bytes:
             self._take_ended()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _make_room(self, count: int) -> None:
         while self._under_way + count > REQUESTS_MAX:
@@ -95,12 +102,22 @@ class ParallelReads:
         self._under_way -= count
         self._under_way_bytes -= sum(length for length, *_ in ended)
         for _, _, result, _ in ended:
-            _check(result)
+            self._note(result)
 
     def _in_turn(self, reads: Sequence[Read]) -> None:
         for read in reads:
             place = self._buffer[: read.length_bytes]
-            _check(os.preadv(self._handle, [place], read.offset_bytes))
+            try:
+                self._note(os.preadv(self._handle, [place], read.offset_bytes))
+            except OSError as error:
+                self._failure = self._failure or error
+
+    def _note(self, result: int) -> None:
+        """Keep the first failure. `result`: of a read, its bytes or an error number below 0."""
+        if result < 0:
+            self._failure = self._failure or OSError(-result, os.strerror(-result))
+        elif result == 0:
+            self._failure = self._failure or EOFError()
 
     def _iocb(self, read: Read, at: int) -> bytes:
         place = (self._address + at, read.length_bytes, read.offset_bytes)
@@ -125,11 +142,3 @@ class ParallelReads:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
         return result
-
-
-def _check(result: int) -> None:
-    """Raise what a read has ended with: its bytes, or an error number below 0."""
-    if result < 0:
-        raise OSError(-result, os.strerror(-result))
-    if result == 0:
-        raise EOFError

@@ -69,6 +69,12 @@ def test_nothing_to_read_is_told(
         reads.read([Read(0, PIECE), Read(100 * PIECE, PIECE)])
 
 
+def test_a_failure_is_not_taken_for_one_of_later_reads(opened: Opened) -> None:
+    with pytest.raises(EOFError):
+        opened.reads.read([Read(100 * PIECE, PIECE), Read(100 * PIECE, PIECE)])
+    opened.reads.read([Read(0, PIECE)])
+
+
 def test_a_failure_is_raised(opened: Opened) -> None:
     os.close(opened.handle)
     try:
