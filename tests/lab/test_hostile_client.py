@@ -17,9 +17,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the daemon has to be 
 def test_a_client_with_the_web_users_rights_harms_no_other_client() -> None:
     report = hostile_client.run(Context(repetitions=1, seed=1, variant="20s"))
     found = dict(report.ratios)
-    # Beside other tests the loop may wait for a core; that is not what is tested here. Of the few
-    # gates that close in 20 s the p99 is the slowest.
-    for figure in ("silence_ms_max", "close_p99_ms"):
-        found[figure] -= found["starved_ms_max"]
+    # Beside other tests the loop may wait for a core; that is not what is tested here.
+    found["silence_ms_max"] -= found["starved_ms_max"]
     missed = [name for name, goal in report.goals.items() if not holds(goal, found.get(name))]
     assert missed == [], report.runs
