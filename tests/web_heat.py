@@ -86,7 +86,7 @@ def warm_parts() -> dict[str, Any]:
                 GUEST_DISK,
                 JobState.WAITING,
                 "admin",
-                "users need the disk: one read for 400 of theirs",
+                "users need the disk: one read for 400 of theirs, or every 10 s",
             ),
             *(70 * MIB, 700 * MIB, 20 * MIB),
             left_out=left_out,

@@ -25,9 +25,7 @@ _TOUCHES_DISK: Final = frozenset({"miss", "bypass", "writethrough"})
 STEP_BYTES: Final = 64 * KIB
 """A read beside users: of 1 MiB it takes the disk twice as long."""
 STEP_REQUESTS: Final = 400
-"""Users' requests for the disk between two such reads. Each delays one or two of them, so that
-their p99 does not show it.
-"""
+"""Users' requests for the disk between two such reads, each of which delays one or two of them."""
 _STEP_NS_MIN, _STEP_NS_MAX = NS_PER_S // 4, 10 * NS_PER_S
 BURST_SHARE: Final = 1 / 16
 """bcache collects garbage after this share of the cache was inserted; meanwhile no bucket can be
@@ -104,7 +102,7 @@ def pace(
         return Pace(Speed.HOLD, "users are likely to be back soon", run)
     if frame.idle or ticks_without_disk > 1:
         return Pace(Speed.GO, run_bytes=run)
-    why = f"users need the disk: one read for {STEP_REQUESTS} of theirs"
+    why = f"users need the disk: one read for {STEP_REQUESTS} of theirs, or every 10 s"
     return Pace(Speed.STEP, why, min(run, STEP_BYTES), _step_ns(frame))
 
 

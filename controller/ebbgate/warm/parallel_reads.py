@@ -3,8 +3,8 @@
 
 bcache caches only the first part of a request that it does not have yet, so that a range of which
 something is cached needs many small requests. Sent at once they cost the backing device no more
-seeks than a single one. Of a file in many extents each is a request of its own, too; a disk that
-gets the next only after the last has turned past its place. I/O: one file or volume.
+seeks than a single one. The extents of a scattered file need a request each, too: a disk that knows
+only one of them at a time turns past the next. I/O: one file or volume.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ _LOOK_NS: Final = NS_PER_S
 _SAMPLES: Final = 256
 _PASSES_MAX: Final = len(PASSES_BYTES)
 BATCH_BYTES: Final = MIB // 2
-"""Reads that are sent at once; as many bytes may be under way from before. A disk with more to do
-would let a user wait for longer, who comes back unforeseen.
+"""Reads that are sent at once; as many bytes may be under way from before. A user who returns
+unforeseen waits for all of them.
 """
 BATCH_READS: Final = 32
 _BATCHES_PER_S: Final = 8
@@ -128,7 +128,7 @@ class Worker(Reader):
 
     # ---- passes --------------------------------------------------------------------------------
     def _bcache_pass(self, plan: BcachePlan, reads: ParallelReads) -> None:
-        """Keep reads under way: the disk turns on while it has none."""
+        """Keep reads under way, so that the disk always has a next one."""
         try:
             while batch := self.next_batch(plan):
                 reads.send(batch)

@@ -66,7 +66,7 @@ def test_it_reads_at_full_speed_while_users_are_idle_or_only_hit() -> None:
 
 def test_it_reads_a_piece_at_times_while_users_need_the_disk() -> None:
     found = paced(frame=busy_frame(knobs=CUTOFF))
-    why = "users need the disk: one read for 400 of theirs"
+    why = "users need the disk: one read for 400 of theirs, or every 10 s"
     assert (found.speed, found.why) == (Speed.STEP, why)
     assert found.run_bytes == STEP_BYTES
     assert STEP_BYTES >= RUN_BYTES_MIN
