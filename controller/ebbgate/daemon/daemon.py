@@ -10,6 +10,7 @@ import asyncio
 import gc
 import logging
 import os
+import threading
 import time
 from collections.abc import Collection
 
@@ -74,7 +75,7 @@ class Daemon:
         self.movers = PromotionMovers(sysfs, self.volumes)
         self.control = ControlServer(config.socket_path, self.intents.submit)
         self.watchdog = Watchdog()
-        self.priority = Priority(0, recorder.thread_id)
+        self.priority = Priority(threading.get_native_id())
         self.started_wall_ns = time.time_ns()
         self._stop = asyncio.Event()
         self._slow_ns = 0

@@ -46,8 +46,9 @@ def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
     """Run ebbgated; return its exit code (errors.py). `sysfs`: the default is this machine's."""
     options = option_parser().parse_args(argv)
     set_up_log("ebbgated", logging.DEBUG if options.verbose else logging.INFO, logging.Formatter)
-    # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
-    sys.setswitchinterval(0.0005)
+    # An edge must not wait for another thread's turn at the interpreter (5 ms by default). Each
+    # read and write of a file ends the loop's own turn, and a gate that closes takes several.
+    sys.setswitchinterval(0.0001)
     try:
         # A test's tree of files needs no rights.
         if sysfs is None and os.geteuid() != 0:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scheduling class of the loop's thread follows the gate."""
+"""The scheduling class of the daemon's threads follows the gate."""
 
 from __future__ import annotations
 
 import errno
 import os
+import threading
 
 import pytest
 
@@ -32,33 +33,70 @@ def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
     return Scheduler(monkeypatch)
 
 
+OTHER = (os.SCHED_OTHER, 0)
+
+
 def test_only_a_change_of_class_is_requested(scheduler: Scheduler) -> None:
-    priority = Priority(0)
+    priority = Priority(5, lambda: [5])
     for urgent in (False, True, True, False, False):
         priority.set(urgent=urgent)
-    other, realtime = (0, os.SCHED_OTHER, 0), (0, os.SCHED_RR, 1)
-    assert scheduler.asked == [other, realtime, other]
+    assert scheduler.asked == [(5, *OTHER), (5, os.SCHED_RR, 2), (5, *OTHER)]
 
 
-def test_every_thread_is_changed(scheduler: Scheduler) -> None:
-    Priority(0, 17).set(urgent=True)
-    assert scheduler.asked == [(0, os.SCHED_RR, 1), (17, os.SCHED_RR, 1)]
+def test_the_loop_runs_before_every_other_thread(scheduler: Scheduler) -> None:
+    Priority(5, lambda: [5, 17]).set(urgent=True)
+    assert scheduler.asked == [(5, os.SCHED_RR, 2), (17, os.SCHED_RR, 1)]
+
+
+def test_threads_that_started_since_are_changed_back(scheduler: Scheduler) -> None:
+    running = [5]
+    priority = Priority(5, lambda: running)
+    priority.set(urgent=True)
+    running.append(17)
+    priority.set(urgent=False)
+    assert scheduler.asked == [(5, os.SCHED_RR, 2), (5, *OTHER), (17, *OTHER)]
+
+
+def test_all_threads_of_this_process_are_changed(scheduler: Scheduler) -> None:
+    ends = threading.Event()
+    beside = threading.Thread(target=ends.wait)
+    beside.start()
+    try:
+        Priority(threading.get_native_id()).set(urgent=True)
+    finally:
+        ends.set()
+        beside.join()
+    assert (threading.get_native_id(), os.SCHED_RR, 2) in scheduler.asked
+    assert (beside.native_id, os.SCHED_RR, 1) in scheduler.asked
 
 
 def test_a_refused_class_is_not_requested_again(scheduler: Scheduler) -> None:
-    scheduler.refuses = {0}
-    priority = Priority(0)
+    scheduler.refuses = {5}
+    priority = Priority(5, lambda: [5])
     priority.set(urgent=True)
     priority.set(urgent=False)
-    assert scheduler.asked == [(0, os.SCHED_RR, 1)]
+    assert scheduler.asked == [(5, os.SCHED_RR, 2)]
 
 
 def test_a_thread_that_refuses_leaves_no_other_at_real_time(scheduler: Scheduler) -> None:
     scheduler.refuses = {17}
-    priority = Priority(0, 17)
+    priority = Priority(5, lambda: [17, 5])
     priority.set(urgent=True)
     priority.set(urgent=False)
-    assert scheduler.asked == [(0, os.SCHED_RR, 1), (17, os.SCHED_RR, 1), (0, os.SCHED_OTHER, 0)]
+    assert scheduler.asked == [(17, os.SCHED_RR, 1), (5, os.SCHED_RR, 2), (5, *OTHER)]
+
+
+def test_a_thread_that_has_ended_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[int] = []
+
+    def kernel(thread: int, *_words: object) -> None:
+        if thread == 17:
+            raise ProcessLookupError(errno.ESRCH, "No such process")
+        changed.append(thread)
+
+    monkeypatch.setattr(os, "sched_setscheduler", kernel)
+    Priority(5, lambda: [17, 5]).set(urgent=True)
+    assert changed == [5]
 
 
 def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopHarness) -> None:
