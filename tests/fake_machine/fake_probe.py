@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import select
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import FileIO
 from itertools import cycle, zip_longest
 from pathlib import Path
@@ -47,6 +49,9 @@ def main() -> None:
     parser.add_argument("--played", nargs="+", default=PLAYED)
     parser.add_argument("--idle", action="store_true")
     wanted = parser.parse_args()
+    # As the real probe does: a record must not wait for a processor behind other programs.
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     hello = {"t": "hello", "protocol": PROTOCOL_VERSION, "probe": "ebpf", "version": "recorded"}
     say({**hello, "ns": time.monotonic_ns(), "boot_id": "recorded", "signals": {}})
     # Unbuffered: a command must not wait behind another where `select` does not see it.
