@@ -10,6 +10,7 @@ packages.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -234,11 +235,24 @@ def open_gate(machine: Session, both: Both) -> None:
     wait_until(lambda: gate_is_open(machine, both), AGAIN_S, "an open gate")
 
 
+def priorities(machine: Session) -> dict[bool, set[tuple[int, int]]]:
+    """Return the scheduling class and priority of the daemon's threads; True: of its event loop."""
+    pid = show(machine, "MainPID")
+    found: dict[bool, set[tuple[int, int]]] = {True: set(), False: set()}
+    for line in machine.check(f"cat /proc/{pid}/task/*/stat").splitlines():
+        # proc_pid_stat(5): 40 and 41 are the priority and the class; 3 follows the name.
+        fields = line.rpartition(")")[2].split()
+        found[line.split()[0] == pid].add((int(fields[38]), int(fields[37])))
+    return found
+
+
 def upgrade(machine: Session, both: Both, debs: Debs) -> None:
     """While a gate is open, which it is again after one restart; what a person set stays."""
     name = both.bcache.volume
     machine.check(f"ebbgate --patience 40 set {name} sequential_cutoff 1MiB", timeout_s=90)
     open_gate(machine, both)
+    realtime = {True: {(os.SCHED_RR, 2)}, False: {(os.SCHED_RR, 1)}}
+    wait_until(lambda: priorities(machine) == realtime, AGAIN_S, "the threads to be urgent")
     pid = show(machine, "MainPID")
     apt(machine, "install", *newer_debs(debs, machine.share))
     # Nobody closed it meanwhile but the restart.

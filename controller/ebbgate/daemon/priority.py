@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Final
 
 LOOP_PRIORITY: Final = 2
 """`LimitRTPRIO=` of the service allows this and no more."""
 OTHERS_PRIORITY: Final = 1
+_ORDINARY: Final = 0
 
 
 def _running_threads() -> list[int]:
@@ -30,33 +30,39 @@ def _running_threads() -> list[int]:
 class Priority:
     """The class of all threads; one that refuses is left alone.
 
-    `loop`: the kernel's id of the event loop's thread. `threads`: all ids, asked for at each
-    change, since a thread that starts has the class of the one that started it.
+    `loop`: the kernel's id of the event loop's thread. `threads`: all ids. They are asked for each
+    time, since a thread that starts has the class of the one that started it.
     """
 
     def __init__(self, loop: int, threads: Callable[[], Iterable[int]] = _running_threads) -> None:
         self._loop = loop
         self._threads = threads
+        self._priorities: dict[int, int] = {}
         self._refusing: set[int] = set()
-        self._urgent: bool | None = None
 
     def set(self, *, urgent: bool) -> None:
-        """Change the class, if it differs."""
-        if urgent is self._urgent:
-            return
-        self._urgent = urgent
+        """Change the class of each thread that has another one; call it at each edge and tick."""
+        before, self._priorities = self._priorities, {}
         for thread in self._threads():
             if thread in self._refusing:
                 continue
-            with suppress(ProcessLookupError):
-                try:
-                    os.sched_setscheduler(thread, *self._class_of(thread, urgent=urgent))
-                except PermissionError:
-                    # The right is lacking; the others are still changed back.
-                    self._refusing.add(thread)
+            wanted = self._priority_of(thread) if urgent else _ORDINARY
+            if before.get(thread) != wanted and not _change(thread, wanted):
+                # The right is lacking; the others are still changed back.
+                self._refusing.add(thread)
+            self._priorities[thread] = wanted
 
-    def _class_of(self, thread: int, *, urgent: bool) -> tuple[int, os.sched_param]:
-        if not urgent:
-            return os.SCHED_OTHER, os.sched_param(0)
-        priority = LOOP_PRIORITY if thread == self._loop else OTHERS_PRIORITY
-        return os.SCHED_RR, os.sched_param(priority)
+    def _priority_of(self, thread: int) -> int:
+        return LOOP_PRIORITY if thread == self._loop else OTHERS_PRIORITY
+
+
+def _change(thread: int, priority: int) -> bool:
+    """Return whether the kernel allows it; a thread that has ended is no refusal."""
+    policy = os.SCHED_OTHER if priority == _ORDINARY else os.SCHED_RR
+    try:
+        os.sched_setscheduler(thread, policy, os.sched_param(priority))
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return True

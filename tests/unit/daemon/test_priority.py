@@ -9,8 +9,9 @@ import threading
 
 import pytest
 
-from ebbgate.daemon.priority import Priority
+from ebbgate.daemon.priority import LOOP_PRIORITY, OTHERS_PRIORITY, Priority
 from ebbgate.model.volume import Mode
+from tests.programs import REPO
 from tests.volume_loop_fixture import LoopHarness
 
 
@@ -55,6 +56,29 @@ def test_threads_that_started_since_are_changed_back(scheduler: Scheduler) -> No
     running.append(17)
     priority.set(urgent=False)
     assert scheduler.asked == [(5, os.SCHED_RR, 2), (5, *OTHER), (17, *OTHER)]
+
+
+def test_a_thread_that_started_meanwhile_runs_behind_the_loop(scheduler: Scheduler) -> None:
+    running = [5]
+    priority = Priority(5, lambda: running)
+    priority.set(urgent=True)
+    running.append(17)
+    priority.set(urgent=True)
+    assert scheduler.asked == [(5, os.SCHED_RR, 2), (17, os.SCHED_RR, 1)]
+
+
+def test_a_new_thread_with_the_id_of_one_that_ended_is_changed(scheduler: Scheduler) -> None:
+    running = [5, 17]
+    priority = Priority(5, lambda: running)
+    for running[1:] in ([17], [], [17]):
+        priority.set(urgent=True)
+    assert scheduler.asked.count((17, os.SCHED_RR, 1)) == 2
+
+
+def test_the_service_allows_the_priorities() -> None:
+    unit = (REPO / "packaging/systemd/ebbgated.service.in").read_text()
+    assert OTHERS_PRIORITY < LOOP_PRIORITY
+    assert f"\nLimitRTPRIO={LOOP_PRIORITY}\n" in unit
 
 
 def test_all_threads_of_this_process_are_changed(scheduler: Scheduler) -> None:
