@@ -23,8 +23,8 @@ _ORDINARY: Final = 0
 
 
 def _running_threads() -> list[int]:
-    """Return the kernel's ids of the threads that run Python code."""
-    return [thread.native_id or 0 for thread in threading.enumerate()]
+    """Return the kernel's ids of the threads that run Python code; one that starts has none yet."""
+    return [each.native_id for each in threading.enumerate() if each.native_id is not None]
 
 
 class Priority:

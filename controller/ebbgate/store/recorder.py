@@ -82,11 +82,6 @@ class Recorder:
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
-    @property
-    def thread_id(self) -> int:
-        """The kernel's id of the thread that writes."""
-        return self._thread.native_id or 0
-
     def health(self) -> HistoryStatus:
         """Return whether the history is written, its last outage, and its log."""
         since_ns = self._writing_since_ns

@@ -94,6 +94,14 @@ def test_all_threads_of_this_process_are_changed(scheduler: Scheduler) -> None:
     assert (beside.native_id, os.SCHED_RR, 1) in scheduler.asked
 
 
+def test_a_thread_that_starts_just_now_leaves_the_loop_as_it_is(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.Thread()])
+    Priority(threading.get_native_id()).set(urgent=True)
+    assert scheduler.asked == []
+
+
 def test_a_refused_class_is_not_requested_again(scheduler: Scheduler) -> None:
     scheduler.refuses = {5}
     priority = Priority(5, lambda: [5])

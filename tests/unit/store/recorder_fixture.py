@@ -20,19 +20,21 @@ from tests.builders import decision, frame, proposal
 DEADLINE_S = 20.0
 
 
-def runs(thread_id: int) -> bool:
-    """Return whether a thread of this process has this id of the kernel."""
-    return thread_id in {thread.native_id for thread in threading.enumerate()}
+def recorders() -> set[threading.Thread]:
+    """Return the threads of recorders that run."""
+    return {thread for thread in threading.enumerate() if thread.name == "recorder"}
 
 
 @contextmanager
 def recording(path: Path) -> Iterator[Recorder]:
+    before = recorders()
     recorder = Recorder(path)
+    (own,) = recorders() - before
     try:
         yield recorder
     finally:
         recorder.stop()
-        assert not runs(recorder.thread_id)
+        assert not own.is_alive()
 
 
 def written(recorder: Recorder) -> bool:

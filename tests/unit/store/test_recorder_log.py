@@ -21,7 +21,7 @@ from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_S
 from tests.builders import busy_frame, decision, idle_edge, proposal
 from tests.hostile_reader import holding
-from tests.unit.store.recorder_fixture import count, dropped, runs, said, sound, why, written
+from tests.unit.store.recorder_fixture import count, dropped, recorders, said, sound, why, written
 from tests.waiting import until
 
 BIG = decision(proposal(reason="x" * 12_000))
@@ -187,12 +187,14 @@ def test_a_writer_starts_and_recovers_beside_a_locking_reader(path: Path) -> Non
 
 
 def test_stop_returns_beside_a_locking_reader(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = recorders()
     recorder = Recorder(path, SMALL)
+    (own,) = recorders() - before
     recorder.flush()
     with holding("locks", path):
         recorder.decision(decision(), 1)
         recorder.stop()
-        assert not runs(recorder.thread_id), "stop gave up waiting for it"
+        assert not own.is_alive(), "stop gave up waiting for it"
     assert count(path) == 0
 
 
