@@ -150,7 +150,9 @@ class Guest(Session):
 
     def reboot(self) -> None:
         """Have systemd shut down, and boot again with the same disks."""
-        self.run(["systemctl", "--no-block", "poweroff"])
+        # The guest may be off before its agent has answered.
+        with contextlib.suppress(LostGuest):
+            self.run(["systemctl", "--no-block", "poweroff"])
         wait_until(lambda: not self.alive, SHUTDOWN_TIMEOUT_S, "the guest to shut down")
         self._end_emulator()
         self._power_on()
