@@ -82,7 +82,7 @@ def main() -> None:
 async def _run(daemon: Ticking, ticks: IO[str]) -> None:
     daemon.ticks = ticks
     # An ordinary process: at real-time priority readers could not change anything anyway.
-    daemon.priority = Priority(0, threads=tuple)
+    daemon.priority = Priority(0, lambda: ())
     await daemon.run()
 
 

@@ -43,8 +43,9 @@ class Priority:
     def set(self, *, urgent: bool) -> None:
         """Change the class of each thread that has another one; call it at each edge and tick."""
         before, self._priorities = self._priorities, {}
-        for thread in self._threads():
-            if thread in self._refusing:
+        for thread in sorted(self._threads(), key=lambda each: each != self._loop):
+            # Where the loop has no right to its priority, no other thread may run before it.
+            if thread in self._refusing or self._loop in self._refusing:
                 continue
             wanted = self._priority_of(thread) if urgent else _ORDINARY
             if before.get(thread) != wanted and not _change(thread, wanted):

@@ -45,26 +45,34 @@ def test_only_a_change_of_class_is_requested(scheduler: Scheduler) -> None:
 
 
 def test_the_loop_runs_before_every_other_thread(scheduler: Scheduler) -> None:
-    Priority(5, lambda: [5, 17]).set(urgent=True)
+    Priority(5, lambda: [17, 5]).set(urgent=True)
     assert scheduler.asked == [(5, os.SCHED_RR, 2), (17, os.SCHED_RR, 1)]
 
 
-def test_threads_that_started_since_are_changed_back(scheduler: Scheduler) -> None:
+def test_no_thread_runs_before_a_loop_that_lacks_the_right(scheduler: Scheduler) -> None:
+    scheduler.refuses = {5}
+    priority = Priority(5, lambda: [17, 5])
+    for urgent in (True, False, True):
+        priority.set(urgent=urgent)
+    assert scheduler.asked == [(5, os.SCHED_RR, 2)]
+
+
+@pytest.mark.parametrize(
+    ("urgent", "then"),
+    [
+        (True, [(17, os.SCHED_RR, 1)]),
+        (False, [(5, *OTHER), (17, *OTHER)]),
+    ],
+)
+def test_a_thread_that_started_meanwhile_is_changed(
+    scheduler: Scheduler, urgent: bool, then: list[tuple[int, int, int]]
+) -> None:
     running = [5]
     priority = Priority(5, lambda: running)
     priority.set(urgent=True)
     running.append(17)
-    priority.set(urgent=False)
-    assert scheduler.asked == [(5, os.SCHED_RR, 2), (5, *OTHER), (17, *OTHER)]
-
-
-def test_a_thread_that_started_meanwhile_runs_behind_the_loop(scheduler: Scheduler) -> None:
-    running = [5]
-    priority = Priority(5, lambda: running)
-    priority.set(urgent=True)
-    running.append(17)
-    priority.set(urgent=True)
-    assert scheduler.asked == [(5, os.SCHED_RR, 2), (17, os.SCHED_RR, 1)]
+    priority.set(urgent=urgent)
+    assert scheduler.asked == [(5, os.SCHED_RR, 2), *then]
 
 
 def test_a_new_thread_with_the_id_of_one_that_ended_is_changed(scheduler: Scheduler) -> None:
@@ -102,20 +110,12 @@ def test_a_thread_that_starts_just_now_leaves_the_loop_as_it_is(
     assert scheduler.asked == []
 
 
-def test_a_refused_class_is_not_requested_again(scheduler: Scheduler) -> None:
-    scheduler.refuses = {5}
-    priority = Priority(5, lambda: [5])
-    priority.set(urgent=True)
-    priority.set(urgent=False)
-    assert scheduler.asked == [(5, os.SCHED_RR, 2)]
-
-
 def test_a_thread_that_refuses_leaves_no_other_at_real_time(scheduler: Scheduler) -> None:
     scheduler.refuses = {17}
     priority = Priority(5, lambda: [17, 5])
     priority.set(urgent=True)
     priority.set(urgent=False)
-    assert scheduler.asked == [(17, os.SCHED_RR, 1), (5, os.SCHED_RR, 2), (5, *OTHER)]
+    assert scheduler.asked == [(5, os.SCHED_RR, 2), (17, os.SCHED_RR, 1), (5, *OTHER)]
 
 
 def test_a_thread_that_has_ended_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
