@@ -20,6 +20,7 @@ PATH = "/srv/a"
 OPENED: dict[str, Any] = {
     "event": "opened",
     "devno": [252, 0],
+    "mount": "/srv",
     "inode": 5,
     "generation": 7,
     "bytes": 8 * MIB,

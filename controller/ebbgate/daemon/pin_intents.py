@@ -80,6 +80,7 @@ class PinIntents:
                     found["generation"],
                     intent.who,
                     self.registry.wall_ns(),
+                    found["mount"],
                 )
             )
         each = self._touches_of(loop)

@@ -210,6 +210,8 @@ class PinTouches:
         major, minor = event["devno"]
         if await self.machine.volume_of((major, minor)) != pin.volume:
             return f"it is not on {pin.volume} now: its file system may not be mounted"
+        if pin.mount not in (None, event["mount"]):
+            return f"its file system may not be mounted on {pin.mount}"
         if event["event"] == "missing":
             self.registry.end(pin, "the file was deleted")
             return "deleted"

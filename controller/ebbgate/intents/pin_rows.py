@@ -16,11 +16,12 @@ from ebbgate.units import INT64_MAX
 
 PINS_MAX: Final = 256
 _LOAD: Final = f"""
-    SELECT id, volume, path, inode, generation, who, at_unix_ns FROM pins
+    SELECT id, volume, path, inode, generation, who, at_unix_ns, mount FROM pins
     WHERE ended_unix_ns IS NULL AND invalid IS NULL ORDER BY id LIMIT {PINS_MAX}
 """
 _ADD: Final = """
-    INSERT INTO pins (volume, path, inode, generation, who, at_unix_ns) VALUES (?, ?, ?, ?, ?, ?)
+    INSERT INTO pins (volume, path, inode, generation, who, at_unix_ns, mount)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _END: Final = """
     UPDATE pins SET ended_unix_ns = ?, outcome = ? WHERE id = ? AND ended_unix_ns IS NULL
@@ -46,7 +47,10 @@ def load(connection: sqlite3.Connection) -> tuple[tuple[Pin, ...], dict[int, str
 
 def add(connection: sqlite3.Connection, pin: Pin) -> Pin:
     """Insert a pin; return it with its number."""
-    row = (pin.volume, pin.path, pin.inode, pin.generation, pin.who, pin.at_unix_ns)
+    row = (
+        *(pin.volume, pin.path, pin.inode, pin.generation),
+        *(pin.who, pin.at_unix_ns, pin.mount),
+    )
     number = connection.execute(_ADD, row).lastrowid
     assert number is not None
     return replace(pin, id=number)
@@ -64,20 +68,24 @@ def set_aside(connection: sqlite3.Connection, wrong: Mapping[int, str]) -> None:
 
 
 def _pin(row: sqlite3.Row) -> Pin:
-    try:
-        path = parse_path(row["path"])
-    except UsageError as error:
-        raise InvalidRow(f"path: {error.message}") from error
-    generation = row["generation"]
+    generation, mount = row["generation"], row["mount"]
     return Pin(
         volume=name_value(row["volume"], "volume"),
-        path=path,
+        path=_path(row["path"], "path"),
         inode=_number(row["inode"], "inode"),
         generation=None if generation is None else _number(generation, "generation"),
         who=who_value(row["who"]),
         at_unix_ns=time_value(row["at_unix_ns"], "at_unix_ns"),
+        mount=None if mount is None else _path(mount, "mount"),
         id=row["id"],
     )
+
+
+def _path(value: Any, column: str) -> str:
+    try:
+        return parse_path(value)
+    except UsageError as error:
+        raise InvalidRow(f"{column}: {error.message}") from error
 
 
 def _number(value: Any, column: str) -> int:

@@ -28,7 +28,9 @@ class Pin:
     """A file that is pinned until somebody unpins it, or it is gone.
 
     `id`: 0 before it is kept. `inode` and `generation` tell it from another file of the same path;
-    the latter is None where the file system has none.
+    the latter is None where the file system has none. `mount`: where its file system was mounted,
+    which tells a file that is gone from one whose file system is not mounted; None for a pin of a
+    release that did not ask.
     """
 
     volume: str
@@ -37,6 +39,7 @@ class Pin:
     generation: int | None
     who: str
     at_unix_ns: int
+    mount: str | None = None
     id: int = 0
 
 

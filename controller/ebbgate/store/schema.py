@@ -199,7 +199,8 @@ JOURNAL: Final = Schema(
 # overrides: what a person asked for that lasts; `until_unix_ns`: NULL means until it is released.
 # `invalid`: why the row was set aside; then it has no effect. At most one of a kind is in force for
 # a knob: the partial index makes a second one impossible.
-# pins: files that are kept in the cache; `inode` and `generation` tell a file from a later one.
+# pins: files that are kept in the cache; `inode` and `generation` tell a file from a later one;
+# `mount`: where its file system was mounted, NULL in rows of older releases.
 OVERRIDES: Final = Schema(
     create=(
         """
@@ -251,5 +252,6 @@ OVERRIDES: Final = Schema(
             WHERE ended_unix_ns IS NULL AND invalid IS NULL
             """,
         ),
+        ("ALTER TABLE pins ADD COLUMN mount TEXT",),
     ),
 )

@@ -5,8 +5,9 @@ No file stays open between two requests, so that file systems can be unmounted.
 I/O: files, sysfs; JSON lines on stdin and stdout.
 
     in   {"touch": PATH}
-    out  {"event": "opened", "devno", "inode", "generation", "bytes", "pieces"},
-         {"event": "missing", "devno"}: of the folder in which it should be, or {"event": "failed"}
+    out  {"event": "opened", "devno", "mount", "inode", "generation", "bytes", "pieces"},
+         {"event": "missing", "devno", "mount"}, or {"event": "failed"}. `mount`: where the file
+         system is mounted; of a missing file both are those of the folder in which it should be
     in   after `opened`: {"command": "skip"}, or {"command": "touch", "kind", "unit", "block",
          "backing", "burst", "step", "phase", "first", "rate"}; `first`: the place to begin with,
          by its number; those before it come last
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbgate.errors import EbbgateError
+from ebbgate.warm.btrfs import device_of
 from ebbgate.warm.plan import Read, aligned, blocks, spread
 from ebbgate.warm.reader import Reader, send_event
 from ebbgate.warm.target import open_file
@@ -84,13 +86,15 @@ def serve(request: dict[str, Any], commands: FileIO) -> None:
 
 def _serve_one(path: str, commands: FileIO) -> None:
     if not Path(path).exists():
-        send_event("missing", devno=_devno_above(os.path.realpath(path)))
+        folder = _folder_above(path)
+        send_event("missing", devno=_devno_of(folder), mount=mount_of(folder))
         return
     target = open_file(path)
     try:
         send_event(
             "opened",
             devno=target.devno,
+            mount=mount_of(_folder_above(path)),
             inode=os.fstat(target.handle).st_ino,
             generation=target.generation,
             bytes=sum(piece.length_bytes for piece in target.pieces),
@@ -112,10 +116,27 @@ def _serve_one(path: str, commands: FileIO) -> None:
         os.close(target.handle)
 
 
-def _devno_above(path: str) -> tuple[int, int]:
-    """Return the device of the nearest folder that is there: that of a file system, or another."""
-    folder = Path(path).parent
+def _folder_above(path: str) -> Path:
+    """Return the nearest folder that is there: of the file's file system, or of another one."""
+    folder = Path(os.path.realpath(path)).parent
     while not folder.is_dir():
         folder = folder.parent
-    found = folder.stat().st_dev
-    return os.major(found), os.minor(found)
+    return folder
+
+
+def _devno_of(folder: Path) -> tuple[int, int]:
+    """Return the device of a folder. Raises Unavailable where it has several."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle).st_dev
+        own = None if os.major(found) else device_of(handle, str(folder))
+        return own or (os.major(found), os.minor(found))
+    finally:
+        os.close(handle)
+
+
+def mount_of(folder: Path) -> str:
+    """Return where the file system of a folder is mounted."""
+    while not folder.is_mount():
+        folder = folder.parent
+    return str(folder)

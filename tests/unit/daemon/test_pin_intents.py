@@ -18,6 +18,8 @@ from ebbgate.units import GIB, MIB
 from tests.intent_fixture import MINUTE_NS, IntentHarness
 from tests.pin_fixture import BOTH, HANGS, OPENED, OTHER, PATH, FakeProcess, People
 
+GONE: dict[str, Any] = {"event": "missing", "devno": [252, 0], "mount": "/srv"}
+
 
 @pytest.fixture
 def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
@@ -152,7 +154,7 @@ def test_pins_survive_a_restart(people: People) -> None:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        ({"event": "missing", "devno": [252, 0]}, "the file was deleted"),
+        (GONE, "the file was deleted"),
         ({**OPENED, "inode": 6}, "the file was replaced"),
         ({**OPENED, "generation": 8}, "the file was replaced"),
     ],
@@ -175,7 +177,9 @@ def test_the_pin_of_a_file_that_is_gone_ends_once(
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        ({"event": "missing", "devno": [8, 1]}, "its file system may not be mounted"),
+        ({**GONE, "devno": [8, 1]}, "its file system may not be mounted"),
+        ({**GONE, "mount": "/"}, "its file system may not be mounted on /srv"),
+        ({**OPENED, "inode": 6, "mount": "/"}, "its file system may not be mounted on /srv"),
         ({**OPENED, "devno": [8, 1]}, "its file system may not be mounted"),
         ({"event": "failed", "text": "/srv/a cannot be opened"}, "cannot be opened"),
         ({}, "the reading process has ended"),
@@ -237,7 +241,7 @@ def test_a_file_that_grows_beyond_the_limit_is_not_touched_any_more(people: Peop
     [
         ({**OPENED, "bytes": 0}, "there is nothing to pin"),
         ({**OPENED, "devno": [8, 1]}, "is not on one cached volume"),
-        ({"event": "missing", "devno": [252, 0]}, "No such file or directory"),
+        (GONE, "No such file or directory"),
         ({"event": "failed", "text": "/srv/a is no regular file"}, "is no regular file"),
         ({}, "the reading process has ended"),
     ],
@@ -266,6 +270,7 @@ def test_a_file_is_pinned_once(people: People) -> None:
         ("inode", -1),
         ("inode", "x"),
         ("generation", 1.5),
+        ("mount", "srv"),
         ("who", "x" * 300),
         ("at_unix_ns", 0),
     ],
@@ -304,3 +309,16 @@ def test_a_volume_that_goes_ends_its_process(people: People) -> None:
     people.intents.daemon.volumes.clear()
     people.passes()
     assert all(process.ended for process in FakeProcess.made)
+
+
+def test_a_pin_of_an_older_release_ends_with_its_file(people: People) -> None:
+    people.pin()
+    people.job_ends()
+    people.rows()
+    with closing(sqlite3.connect(people.intents.path)) as connection:
+        connection.execute("UPDATE pins SET mount = NULL")
+        connection.commit()
+    people.restart()
+    FakeProcess.found = {PATH: GONE}
+    people.passes()
+    assert people.rows() == [(PATH, 5, 7, "the file was deleted")]

@@ -96,6 +96,7 @@ def test_a_file_is_opened_and_touched(machine: Machine, ask: Ask) -> None:
     assert opened == {
         "event": "opened",
         "devno": [8, 1],
+        "mount": touch.mount_of(machine.path.parent),
         "inode": machine.path.stat().st_ino,
         "generation": 7,
         "bytes": 2 * MIB,
@@ -139,10 +140,28 @@ def test_a_missing_file_tells_where_it_should_be(machine: Machine, ask: Ask) -> 
     found = machine.path.parent.stat().st_dev
     devno = [os.major(found), os.minor(found)]
     missing = machine.path.with_name("no") / "such" / "file"
-    assert ask({"touch": str(missing)}) == [{"event": "missing", "devno": devno}]
+    told = [{"event": "missing", "devno": devno, "mount": touch.mount_of(machine.path.parent)}]
+    assert ask({"touch": str(missing)}) == told
     (machine.path.parent / "link").symlink_to(missing)
-    found_by_link = ask({"touch": str(machine.path.parent / "link")})
-    assert found_by_link == [{"event": "missing", "devno": devno}]
+    assert ask({"touch": str(machine.path.parent / "link")}) == told
+
+
+def test_a_missing_file_on_btrfs_is_on_its_device(
+    machine: Machine, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = machine.path.parent
+    monkeypatch.setattr(touch.os, "major", lambda _: 0)
+    monkeypatch.setattr(
+        touch, "device_of", lambda _, path: (252, 3) if path == str(folder) else None
+    )
+    (missing,) = ask({"touch": str(folder / "no")})
+    assert missing["devno"] == [252, 3]
+
+
+def test_the_mount_of_a_folder_is_the_nearest_above() -> None:
+    assert touch.mount_of(Path("/")) == "/"
+    assert touch.mount_of(Path("/proc/self/fd")) == "/proc"
+    assert touch.mount_of(Path("/sys/kernel")) == "/sys"
 
 
 def test_a_file_that_cannot_be_opened_ends_nothing_else(
