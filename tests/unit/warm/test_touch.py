@@ -150,7 +150,7 @@ def test_a_missing_file_on_btrfs_is_on_its_device(
     machine: Machine, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = machine.path.parent
-    monkeypatch.setattr(touch.os, "major", lambda _: 0)
+    monkeypatch.setattr(os, "major", lambda _: 0)
     monkeypatch.setattr(
         touch, "device_of", lambda _, path: (252, 3) if path == str(folder) else None
     )
