@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
     set_up_log("ebbgated", logging.DEBUG if options.verbose else logging.INFO, logging.Formatter)
     # An edge must not wait for another thread's turn at the interpreter (5 ms by default). Each
     # read and write of a file ends the loop's own turn, and a gate that closes takes several.
-    sys.setswitchinterval(0.0001)
+    sys.setswitchinterval(0.0005)
     try:
         # A test's tree of files needs no rights.
         if sysfs is None and os.geteuid() != 0:
