@@ -16,6 +16,7 @@ SHORT = (
     ("gap-drain", "64k/mq-deadline/ahci-through"),
     ("gap-drain", "64k/bfq/ahci-through"),
     ("gap-drain-dmcache", "2.5s/bfq/ahci-through"),
+    ("gap-drain-dmcache", "2.5s/mq-deadline/ahci"),
     ("trace-gaps", ""),
     ("mixed-stream", ""),
     ("edge-latency", ""),
