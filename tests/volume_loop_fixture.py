@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,15 @@ class LoopHarness:
 
     def someone_writes(self, knob: str, value: str) -> None:
         self.fake.write(f"/sys/block/bcache0/bcache/{knob}", value)
+
+    def plug_in_again(self, disk: str) -> None:
+        """Replace the disk's folder: the kernel makes another one for a new disk of that name."""
+        here = self.sysfs.real(f"/sys/block/{disk}")
+        assert here is not None
+        folder = self.sysfs.locate(here)
+        old = folder.with_name(f"{disk}-old")
+        folder.rename(old)
+        shutil.copytree(old, folder, symlinks=True)
 
     def tick(self, *, probe: bool = True, state: str = "busy", **seen: Any) -> None:
         """A quarter of a second: a record of the probe (or none), and a look at sysfs."""

@@ -203,7 +203,8 @@ class KnobWriter:
     def check_manual(self, seen: Mapping[str, str]) -> list[str]:
         """Mark owned knobs manual whose value is not what ebbgate wrote; return their names.
 
-        A disk that was reset has its original value again: that is nobody's choice.
+        A disk that was reset has its original value again, and one that was plugged in again has
+        the kernel's: that is nobody's choice.
         Call it only while no write is under way. The kernel's own writes do not count.
         """
         taken = []
@@ -212,13 +213,19 @@ class KnobWriter:
             row = knob_row(knob)
             if row.kernel_writes or value is None or owned.is_ours(value):
                 continue
-            if ResetCause.DISK in row.resets and same_value(knob, owned.original, value):
+            if self._was_reset(owned, value):
                 self._disown(knob, "the disk was reset")
                 continue
             self.manual.add(knob)
             self._disown(knob, f"manual: found {value}")
             taken.append(knob)
         return taken
+
+    def _was_reset(self, owned: OwnedKnob, value: str) -> bool:
+        entry, row = owned.entry, knob_row(owned.entry.knob)
+        if ResetCause.DISK in row.resets and same_value(entry.knob, entry.original, value):
+            return True
+        return row.per_disk and ownership.is_recreated(self.sysfs, entry)
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
         owned = self.owned.get(step.knob)

@@ -105,6 +105,14 @@ def identify(sysfs: Sysfs, path: Path | str) -> Identity:
     return Identity(uuid, instance)
 
 
+def is_recreated(sysfs: Sysfs, entry: JournalEntry) -> bool:
+    """Is there another device under the path of a journalled knob? False where it is unknown."""
+    try:
+        return entry.instance not in (0, identify(sysfs, entry.path).instance)
+    except OSError:
+        return False
+
+
 def inspect(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> Found:
     """Return who wrote the value of a knob that has an open entry of this boot.
 

@@ -304,7 +304,8 @@ KNOBS: Final[tuple[Knob, ...]] = (
         unit=KnobUnit.WORD,
         about="which request the disk gets next",
         purpose="only where a policy has `backing_scheduler`: bfq holds write-back in a gap back",
-        resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
+        # A living queue keeps its scheduler, so one that was set back is somebody's choice.
+        resets=frozenset({ResetCause.REBOOT}),
         words=("bfq",),
         # A switch waits until the disk has no request.
         interval_ns=NS_PER_S,

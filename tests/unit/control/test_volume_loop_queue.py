@@ -129,10 +129,27 @@ def test_where_one_disk_refuses_the_scheduler_no_disk_gets_it(enforced: LoopHarn
     assert SCHEDULER not in enforced.loop.writer.owned
 
 
-def test_a_disk_that_was_reset_gets_the_scheduler_again(enforced: LoopHarness) -> None:
+def test_a_scheduler_that_somebody_sets_back_is_manual(enforced: LoopHarness) -> None:
+    """A disk that is reset keeps its scheduler, so a person has chosen it."""
     enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler="bfq"))
     enforced.tick()
-    enforced.fake.write(SCHEDULER_FILE, "[mq-deadline] none")
+    enforced.fake.write(SCHEDULER_FILE, "[mq-deadline] bfq none")
+    enforced.tick()
+    enforced.now_ms += 2000
+    enforced.tick()
+    assert (enforced.knob(SCHEDULER), enforced.loop.writer.manual) == ("mq-deadline", {SCHEDULER})
+    assert SCHEDULER not in enforced.kept.open
+    enforced.loop.release("ebbgated stops")
+    enforced.settle()
+    assert enforced.knobs() == enforced.before
+
+
+def test_a_disk_that_is_plugged_in_again_gets_the_scheduler_again(enforced: LoopHarness) -> None:
+    enforced.loop.set_policy(replace(enforced.loop.policy, backing_scheduler="bfq"))
+    enforced.tick()
+    enforced.plug_in_again("vda")
+    enforced.fake.write(SCHEDULER_FILE, "[mq-deadline] bfq none")
+    enforced.now_ms += 2000
     enforced.tick()
     assert (enforced.knob(SCHEDULER), enforced.loop.writer.manual) == ("bfq", set())
 
