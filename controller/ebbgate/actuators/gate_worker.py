@@ -20,8 +20,8 @@ from typing import Final
 
 from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
-from ebbgate.knobs.catalog import MAX_SECTORS
-from ebbgate.knobs.places import found_value
+from ebbgate.knobs.catalog import MAX_SECTORS, QUEUE_DEPTH
+from ebbgate.knobs.places import disk_knobs
 from ebbgate.knobs.values import clamped
 from ebbgate.log_messages.volumes import KNOB_JOB_FAILED
 from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
@@ -175,13 +175,16 @@ def drive(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
 def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
     """Return the writes that bring the disks' queues to the gate's depth: of all disks or none.
 
-    Disks that another volume uses, too, keep their depth: its users may work in this gap. A queue
-    is never made deeper than it was. Only an open gate begins it: a close is urgent, and
-    journalling an original takes long. The longest request stays short until the knobs are
-    released: that costs users nothing, and later kernels halt the queue for each change.
+    Disks that another volume uses, too, keep their depth: its users may work in this gap. So do all
+    disks where a depth is left alone (policy.strategies.disk_queue says the same); a longest
+    request that is left alone changes nothing else. A queue is never made deeper than it is. Only
+    an open gate begins it: a close is urgent, and journalling an original takes long. The longest
+    request stays short until the knobs are released: that costs users nothing, and later kernels
+    halt the queue for each change.
     """
     foreign = writer.manual | writer.pinned | writer.lacking
-    alone = foreign.isdisjoint(writer.plan.queues) and not writer.disk_users.volumes
+    depths = disk_knobs(writer.volume, QUEUE_DEPTH)
+    alone = foreign.isdisjoint(depths) and not writer.disk_users.volumes
     depth_ios = gate.queue_depth if alone else 0
     closed = gate.kind in (GateKind.CLOSED, GateKind.RESTING)
     steps = []
@@ -189,7 +192,9 @@ def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
         owned = writer.owned.get(knob)
         if knob in foreign or (owned is None and (not depth_ios or closed)):
             continue
-        before = int(owned.original) if owned else found_value(writer.volume, knob)
+        before = original_value(writer, knob)
+        if before is None:
+            continue
         if knob.startswith(MAX_SECTORS):
             value = str(min(REQUEST_KIB, before))
         else:
@@ -197,3 +202,13 @@ def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:
         if owned is None or owned.tried is not None or owned.written != value:
             steps.append(Step(knob, value))
     return steps
+
+
+def original_value(writer: KnobWriter, knob: str) -> int | None:
+    """Return a knob's number without ebbgate's, as it is now; None where it cannot be read."""
+    owned = writer.owned.get(knob)
+    try:
+        text = owned.original if owned else writer.read(knob)
+        return None if text is None else int(text)
+    except (OSError, ValueError):
+        return None

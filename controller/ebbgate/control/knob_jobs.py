@@ -6,11 +6,9 @@ I/O: through the knob writer that a job gets.
 
 from __future__ import annotations
 
-import math
-
 from ebbgate.actuators.bcache_steps import Step, cutoff_steps, write
 from ebbgate.actuators.gate_plan import split_steps
-from ebbgate.actuators.gate_worker import Job
+from ebbgate.actuators.gate_worker import Job, original_value
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER
 from ebbgate.knobs.places import disk_knobs
@@ -44,7 +42,8 @@ def nr_requests_job(number: int, reason: Reason) -> Job:
 
     def job(writer: KnobWriter) -> list[Outcome]:
         knobs = disk_knobs(writer.volume, NR_REQUESTS)
-        fewer = [knob for knob in knobs if _original(writer, knob) < number]
+        found = {knob: original_value(writer, knob) for knob in knobs}
+        fewer = [knob for knob, held in found.items() if held is not None and held < number]
         steps = [] if _lacks_scheduler(writer) else [write(knob, number) for knob in fewer]
         return _all_or_none(writer, knobs, steps, reason)
 
@@ -67,16 +66,10 @@ def _all_or_none(
     return outcomes
 
 
-def _original(writer: KnobWriter, knob: str) -> float:
-    """Return the number without ebbgate's; infinite where it cannot be read."""
-    owned = writer.owned.get(knob)
-    try:
-        value = owned.original if owned else writer.read(knob)
-    except OSError:
-        value = None
-    return math.inf if value is None else int(value)
-
-
 def _lacks_scheduler(writer: KnobWriter) -> bool:
-    owned = {disk: writer.owned.get(f"{SCHEDULER}:{disk.name}") for disk in writer.volume.disks}
-    return any((own.written if own else disk.scheduler) == "none" for disk, own in owned.items())
+    """Has one of the disks no scheduler now? Also where that cannot be read."""
+    try:
+        words = [writer.read(knob) for knob in disk_knobs(writer.volume, SCHEDULER)]
+    except OSError:
+        return True
+    return not words or not {"none", None}.isdisjoint(words)

@@ -61,12 +61,6 @@ def disk_knobs(volume: Volume, name: str) -> tuple[str, ...]:
     return tuple(knob.name for knob in _of_disks(volume, BY_NAME[f"{name}:"]))
 
 
-def found_value(volume: Volume, knob: str) -> int:
-    """Return the number that a knob of a disk had when the volume was found. Raises KeyError."""
-    base, _, name = knob.partition(":")
-    return {disk.name: getattr(disk, base) for disk in volume.disks}[name] or 1
-
-
 def _disk_path(disk: str, knob: Knob) -> str:
     folder = "device" if knob.place is KnobPlace.DISK else "queue"
     return f"/sys/block/{disk}/{folder}/{knob.name}"

@@ -154,11 +154,23 @@ def test_a_close_begins_no_shallow_queue(harness: WriterHarness) -> None:
     assert (harness.value(DEPTH), DEPTH in harness.writer.owned) == ("32", False)
 
 
-def test_a_queue_is_never_made_deeper(harness: WriterHarness) -> None:
-    harness.someone_writes(DEPTH, "4")
-    harness.writer.volume = replace(volume(), disks=(replace(device("vda"), queue_depth=4),))
+@pytest.mark.parametrize("depth", ["1", "4"])
+def test_a_queue_is_never_made_deeper(harness: WriterHarness, depth: str) -> None:
+    # After the volume was found.
+    harness.someone_writes(DEPTH, depth)
     harness.drive(OPEN)
-    assert harness.value(DEPTH) == "4"
+    assert harness.value(DEPTH) == depth
+    harness.drive(SHUT)
+    harness.drive(RELEASED)
+    assert harness.value(DEPTH) == depth
+
+
+def test_a_queue_that_cannot_be_read_is_left_alone_and_the_gate_opens(
+    harness: WriterHarness,
+) -> None:
+    harness.sysfs.reading["queue_depth"] = failing(errno.EIO)
+    harness.drive(OPEN)
+    assert (harness.value(DEPTH), harness.value("writeback_percent")) == ("32", "0")
 
 
 def test_a_queue_is_never_too_short_for_ncq(harness: WriterHarness) -> None:
@@ -219,3 +231,12 @@ def test_the_longest_request_stays_short_until_the_knobs_are_released(
     assert "max_sectors_kb" not in knob_order(harness)
     harness.drive(RELEASED)
     assert harness.value(LONGEST) == "1280"
+
+
+def test_the_depth_does_not_depend_on_the_longest_request(harness: WriterHarness) -> None:
+    """As disk_queue.holds_back has it."""
+    harness.writer.pinned.add(LONGEST)
+    harness.drive(OPEN)
+    assert (harness.value(DEPTH), harness.value(LONGEST)) == ("8", "1280")
+    harness.drive(RELEASED)
+    assert harness.value(DEPTH) == "32"

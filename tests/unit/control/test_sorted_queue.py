@@ -72,6 +72,14 @@ def test_a_disk_without_a_scheduler_keeps_its_queue(harness: DmLoopHarness) -> N
     assert harness.fake.read(HELD) == "64"
 
 
+def test_a_disk_that_lost_its_scheduler_since_it_was_found_keeps_its_queue(
+    harness: DmLoopHarness,
+) -> None:
+    harness.fake.write(SCHEDULER, "[none] mq-deadline")
+    harness.tick()
+    assert harness.fake.read(HELD) == "64"
+
+
 def test_a_policy_may_leave_the_queue_as_it_is(harness: DmLoopHarness) -> None:
     harness.tick()
     destage = harness.policy.destage

@@ -47,6 +47,8 @@ OPEN = Gate(GateKind.OPEN, queue_depth=8)
         (BFQ, ("queue_depth:sda",), False),
         (TWO, ("queue_depth:sdb",), False),
         (BFQ, ("writeback_delay",), True),
+        # As actuators.gate_worker has it.
+        (BFQ, ("max_sectors_kb:sda",), True),
     ],
 )
 def test_all_disks_must_have_bfq_and_a_depth_to_set(
