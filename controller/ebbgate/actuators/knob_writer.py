@@ -18,7 +18,7 @@ from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
-from ebbgate.knobs.knob import Knob, ResetCause, parse_value
+from ebbgate.knobs.knob import ResetCause, parse_value
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import NOT_WRITTEN, RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
@@ -235,7 +235,7 @@ class KnobWriter:
         knob = find_knob(step.knob)
         if knob is None or not knob.written:
             return self._outcome(action, OutcomeKind.REFUSED, "ebbgate never writes it")
-        if self._too_soon(knob):
+        if self._too_soon(step.knob, knob.interval_ns):
             return self._outcome(action, OutcomeKind.TOO_SOON)
         if knob.trigger:
             return self._store(action)
@@ -300,10 +300,10 @@ class KnobWriter:
             return self._outcome(action, OutcomeKind.FAILED, found.why)
         return self._make_manual(action, found.value) if found.owner is Owner.FOREIGN else None
 
-    def _too_soon(self, knob: Knob) -> bool:
+    def _too_soon(self, knob: str, interval_ns: int) -> bool:
         """Is the shortest time between two writes not over yet?"""
-        last_ns = self._written_ns.get(knob.name)
-        return last_ns is not None and self.now_ns() - last_ns < knob.interval_ns
+        last_ns = self._written_ns.get(knob)
+        return last_ns is not None and self.now_ns() - last_ns < interval_ns
 
     def _take_over(self, action: Action) -> Outcome | None:
         """Journal the knob's original before the first write; return the outcome if that fails.

@@ -61,6 +61,8 @@ _IN_GAP = (GateKind.OPEN, GateKind.PACED, GateKind.RESTING)
 _BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
 _AGAIN = (OutcomeKind.FAILED, OutcomeKind.TOO_SOON)
 _RELEASE_AGAIN_NS = 10 * NS_PER_S
+_DISKS_AGAIN_NS = 60 * NS_PER_S
+"""The journal may take 10 s to refuse, and a queue must be empty for each change."""
 _RELEASED = Gate(GateKind.RELEASED)
 
 
@@ -114,6 +116,7 @@ class KnobDriver:
         self._now_ns = now_ns
         self._again: set[str] = set()
         self._release_due_ns = 0
+        self._disks_due_ns: dict[str, int] = {}
         self._failing: dict[str, str] = {}
         self._held_outcomes: list[tuple[list[Outcome], int | None]] | None = None
 
@@ -216,22 +219,31 @@ class KnobDriver:
             self.applied.congestion_off = True
             reason = Reason(*wanted.congestion, decision)
             self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
-        if wanted.backing_scheduler != self.applied.scheduler:
-            # The kernel gives each scheduler a queue of a new length.
-            self._set_nr_requests(0, decision)
-            # Once: a kernel without that scheduler would search its module at each try.
-            self.applied.scheduler = wanted.backing_scheduler
-            job = scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
-            self.submit("scheduler", job)
-        self._set_nr_requests(wanted.nr_requests, decision)
+        self._set_disk_queues(wanted, decision, retry=retry)
         if wanted.collect_garbage:
             full, trigger = Reason(*GARBAGE, decision), (write(TRIGGER_GC, 1, always=True),)
             self.submit("gc", lambda writer: writer.apply(trigger, full))
 
-    def _set_nr_requests(self, number: int, decision: int) -> None:
-        if number != self.applied.nr_requests:
+    def _set_disk_queues(self, wanted: OtherKnobs, decision: int, *, retry: bool) -> None:
+        due = retry and self._is_due(SCHEDULER)
+        if wanted.backing_scheduler != self.applied.scheduler or due:
+            # The kernel gives each scheduler a queue of a new length.
+            self._set_nr_requests(0, decision)
+            self.applied.scheduler = wanted.backing_scheduler
+            job = scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
+            self.submit(SCHEDULER, job)
+        due = retry and self._is_due(NR_REQUESTS)
+        self._set_nr_requests(wanted.nr_requests, decision, again=due)
+
+    def _set_nr_requests(self, number: int, decision: int, *, again: bool = False) -> None:
+        if again or number != self.applied.nr_requests:
             self.applied.nr_requests = number
-            self.submit("nr_requests", nr_requests_job(number, Reason(*SORTED, decision)))
+            self.submit(NR_REQUESTS, nr_requests_job(number, Reason(*SORTED, decision)))
+
+    def _is_due(self, name: str) -> bool:
+        """Is a job of the disks' queues to be repeated now?"""
+        due_ns = self._disks_due_ns.get(name)
+        return name in self._again or (due_ns is not None and self._now_ns() >= due_ns)
 
     def rate_drifted(self, seen: VolumeState, *, steady: bool = False) -> bool:
         """Whether the kernel's own controller has overwritten the rate of a closed gate.
@@ -303,6 +315,7 @@ class KnobDriver:
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the worker's thread, in its turn."""
         self._again.discard(name)
+        self._disks_due_ns.pop(name, None)
         self.worker.submit(name, job)
 
     def settled(self) -> Future[None]:
@@ -331,8 +344,8 @@ class KnobDriver:
             self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
             if name == "pace":
                 return
-        elif any(outcome.kind in _AGAIN for outcome in outcomes):
-            self._again.add(name)
+        else:
+            self._plan_repeat(name, outcomes)
         latency_ns = None
         if since_ns is not None and outcomes:
             latency_ns = outcomes[-1].at_ns - since_ns
@@ -341,6 +354,22 @@ class KnobDriver:
             kept.append((outcomes, latency_ns))
         else:
             self._events.outcomes(outcomes, latency_ns)
+
+    def _plan_repeat(self, name: str, outcomes: list[Outcome]) -> None:
+        """Have a job that failed repeated: one of the disks' queues not at every look."""
+        if name not in (SCHEDULER, NR_REQUESTS):
+            if any(outcome.kind in _AGAIN for outcome in outcomes):
+                self._again.add(name)
+            return
+        lacking = self.writer.lacking
+        kinds = {outcome.kind for outcome in outcomes if outcome.action.knob not in lacking}
+        if name == SCHEDULER and self.applied.scheduler:
+            # A kernel without that scheduler would search its module at each try.
+            kinds.discard(OutcomeKind.FAILED)
+        if not kinds.isdisjoint(_BAD):
+            self._disks_due_ns[name] = self._now_ns() + _DISKS_AGAIN_NS
+        if OutcomeKind.TOO_SOON in kinds:
+            self._again.add(name)
 
     def _log_failure(self, outcome: Outcome) -> None:
         """Log each failure once, not at each repetition."""

@@ -43,7 +43,8 @@ def nr_requests_job(number: int, reason: Reason) -> Job:
     def job(writer: KnobWriter) -> list[Outcome]:
         knobs = disk_knobs(writer.volume, NR_REQUESTS)
         found = {knob: original_value(writer, knob) for knob in knobs}
-        fewer = [knob for knob, held in found.items() if held is not None and held < number]
+        # Also of as many: another volume of the disk may have set them, and leave first.
+        fewer = [knob for knob, held in found.items() if held is not None and held <= number]
         steps = [] if _lacks_scheduler(writer) else [write(knob, number) for knob in fewer]
         return _all_or_none(writer, knobs, steps, reason)
 
@@ -60,9 +61,11 @@ def split_job(on: bool, reason: Reason) -> Job:
 def _all_or_none(
     writer: KnobWriter, knobs: tuple[str, ...], steps: list[Step], reason: Reason
 ) -> list[Outcome]:
-    outcomes = writer.apply(steps, reason)
-    if not steps or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
-        outcomes += writer.release(knobs, reason)
+    """Set a knob of all disks, or of none. What a person has set stays, and counts as refused."""
+    free = [knob for knob in knobs if knob not in writer.pinned]
+    outcomes = writer.apply(steps, reason) if len(free) == len(knobs) else []
+    if not outcomes or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
+        outcomes += writer.release(free, reason)
     return outcomes
 
 

@@ -161,6 +161,9 @@ def test_a_scheduler_that_is_released_is_driven_again(enforced: LoopHarness) -> 
     enforced.tick()
     assert enforced.loop.resume_control(SCHEDULER) == (SCHEDULER,)
     enforced.tick()
+    assert enforced.knob(SCHEDULER) == "none", "a scheduler is changed once a second"
+    enforced.now_ms += 1000
+    enforced.tick()
     assert enforced.knob(SCHEDULER) == "bfq"
 
 
