@@ -4,7 +4,9 @@
 I/O: sysfs, and commands to the disks, which may hang: on a thread. A disk that had a request since
 the last look turns. It is not asked: its queue would have to drain first, since CHECK POWER MODE
 cannot be queued with others (drivers/ata/libata-scsi.c, ata_scmd_need_defer). Nor is one that the
-kernel itself has suspended: a command would wake it.
+kernel itself has suspended: a command would wake it. Where the kernel suspends idle disks, only the
+kernel is asked: each command to the disk would count as use of it (block/blk-pm.c), and with an
+autosuspend delay above the time between two questions the disk would never be suspended.
 """
 
 from __future__ import annotations
@@ -39,12 +41,19 @@ class DiskPowerReader:
         name = disk.name
         if not (disk.rotational and name.startswith("sd")):
             return DiskPower(PowerState.UNKNOWN, f"{name} is no hard disk of SCSI, SAS or SATA")
-        if self.sysfs.read_text(BLOCK / name / "device/power/runtime_status") == "suspended":
+        power = BLOCK / name / "device/power"
+        if self.sysfs.read_text(power / "runtime_status") == "suspended":
             return DiskPower(PowerState.STANDBY)
-        if self._used(name):
+        if self._used(name) or self._suspends(power):
             return DiskPower(PowerState.ACTIVE)
         found = self.ask(Path("/dev") / name)
         return DiskPower(found.state, f"{name}: {found.why}") if found.why else found
+
+    def _suspends(self, power: Path) -> bool:
+        """Does the kernel suspend this disk once it is idle? A negative delay means never."""
+        delay_ms = self.sysfs.read_int(power / "autosuspend_delay_ms")
+        automatic = self.sysfs.read_text(power / "control") == "auto"
+        return automatic and delay_ms is not None and delay_ms >= 0
 
     def _used(self, name: str) -> bool:
         """Had it a request since the last look? A flush does not count: it may not wake it."""

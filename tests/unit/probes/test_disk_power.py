@@ -68,6 +68,27 @@ def test_a_disk_that_the_kernel_has_suspended_sleeps_and_is_not_asked(
     assert harness.asked == []
 
 
+@pytest.mark.parametrize(
+    ("control", "delay_ms", "state", "asked"),
+    [
+        ("auto", "60000", ACTIVE, 0),
+        ("auto", "0", ACTIVE, 0),
+        ("auto", "-1", STANDBY, 1),
+        ("on", "60000", STANDBY, 1),
+    ],
+)
+def test_a_disk_that_the_kernel_will_suspend_is_not_asked(
+    harness: PowerHarness, control: str, delay_ms: str, state: PowerState, asked: int
+) -> None:
+    """A question would count as use, and the disk would never be suspended."""
+    power = "/sys/block/sda/device/power"
+    harness.fake.write(f"{power}/control", control)
+    harness.fake.write(f"{power}/autosuspend_delay_ms", delay_ms)
+    harness.fake.write(f"{power}/runtime_status", "active")
+    assert harness.reader("sda").read().state is state
+    assert len(harness.asked) == asked
+
+
 def no_hard_disk(harness: PowerHarness) -> DiskPowerReader:
     return DiskPowerReader(harness.fake.sysfs, (device("sda", rotational=False),), harness.ask)
 
