@@ -26,12 +26,14 @@ from ebbgate.model.volume import Volume
 from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
 from ebbgate.probes.block import cached_volumes_below, volume_uuid
 from ebbgate.text import SHOWN_MAX, clean_text
-from ebbgate.units import DAY_NS, format_bytes, format_ns
+from ebbgate.units import DAY_NS, MINUTE_NS, format_bytes, format_ns
 from ebbgate.warm.pace import obstacle, room_bytes
 
 _KEPT: Final = 8
 _KEPT_NS: Final = DAY_NS
 """How many jobs of a volume that are over are still shown, and for how long."""
+_ALL_KEPT_NS: Final = MINUTE_NS
+"""For how long all of them are: a client that waits for many looks once a second."""
 _STAYS: Final = "what is in the cache stays there"
 
 
@@ -168,8 +170,10 @@ class WarmIntents:
             if not job.status.state.over:
                 if loop is not self._volumes.get(loop.volume.name):
                     self._spawn(job.end(JobState.FAILED, "the volume is gone"))
-            elif loop.volume.name not in self._volumes or _is_old(job.status):
+            elif loop.volume.name not in self._volumes or _ended_before(job.status, _KEPT_NS):
                 del self._jobs[job.status.id]
+        for name in self._volumes:
+            self._forget(name)
         self._publish()
 
     async def stop(self) -> None:
@@ -240,6 +244,14 @@ class WarmIntents:
         jobs = self._jobs.values() if name is None else self._of(name)
         return [job for job in jobs if not job.status.state.over]
 
+    def _forget(self, name: str) -> None:
+        """Forget the oldest jobs of a volume that are over."""
+        over = [job for job in self._of(name) if job.status.state.over]
+        for later, job in enumerate(reversed(over)):
+            old = later >= _KEPT and _ended_before(job.status, _ALL_KEPT_NS)
+            if old or later >= JOBS_MAX:
+                del self._jobs[job.status.id]
+
     def _publish(self) -> None:
         for name, loop in self._volumes.items():
             loop.jobs = tuple(job.status for job in self._of(name))
@@ -248,11 +260,9 @@ class WarmIntents:
         """Begin the next job of a volume; forget the oldest that are over."""
         for name, loop in self._volumes.items():
             running = self._running(name)
-            over = [job for job in self._of(name) if job not in running]
-            for job in over[:-_KEPT]:
-                del self._jobs[job.status.id]
-            if over and not running:
+            if self._of(name) and not running:
                 loop.keep_cutoff(None)
+            self._forget(name)
             if running and all(job.queued and not job.is_next for job in running):
                 running[0].is_next = True
                 self._spawn(self._begin_queued(running[0]))
@@ -264,8 +274,9 @@ class WarmIntents:
         task.add_done_callback(self._tasks.discard)
 
 
-def _is_old(status: JobStatus) -> bool:
-    return time.time_ns() - (status.ended_unix_ns or 0) > _KEPT_NS
+def _ended_before(status: JobStatus, ago_ns: int) -> bool:
+    """Return whether a job that is over ended longer ago than this."""
+    return time.time_ns() - (status.ended_unix_ns or 0) > ago_ns
 
 
 def _target(args: IntentArgs) -> str:

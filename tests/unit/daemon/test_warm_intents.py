@@ -14,7 +14,7 @@ from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
 from ebbgate.model.warm import JobState, JobStatus
-from ebbgate.units import DAY_NS, MIB
+from ebbgate.units import DAY_NS, MIB, MINUTE_NS
 from ebbgate.warm.pace import Pace, Speed
 from tests.builders import busy_edge
 from tests.intent_fixture import Answered, IntentHarness, answer
@@ -271,22 +271,42 @@ def test_jobs_of_a_volume_that_is_gone_are_forgotten(people: People) -> None:
     assert [warm.job(number) for number in (1, 2)] == [None, None]
 
 
+def targets(people: People) -> list[str]:
+    return [job.target for job in people.jobs]
+
+
 def test_jobs_that_are_over_are_forgotten_by_number_and_after_a_day(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But none within a minute of its end, in which a client that waits looks once a second."""
     warm, now_ns = people.intents.dispatcher.warm, time.time_ns()
     monkeypatch.setattr("ebbgate.daemon.warm_job.time.time_ns", lambda: now_ns)
     for number in range(1, 11):
         people.warm(f"/srv/{number}")
         assert people.job(people.jobs[-1].id, "cancel")[0]
-    assert [job.target for job in people.jobs] == [f"/srv/{number}" for number in range(3, 11)]
-    now_ns += DAY_NS
+    now_ns += MINUTE_NS
+    people.now(warm.poll)
+    assert targets(people) == [f"/srv/{number}" for number in range(1, 11)]
+    now_ns += 1
+    people.now(warm.poll)
+    assert targets(people) == [f"/srv/{number}" for number in range(3, 11)]
+    now_ns += DAY_NS - MINUTE_NS - 1
     people.warm("/srv/11")
     people.now(warm.poll)
     assert len(people.jobs) == 9
     now_ns += 1
     people.now(warm.poll)
-    assert [job.target for job in people.jobs] == ["/srv/11"]
+    assert targets(people) == ["/srv/11"]
+
+
+def test_as_many_jobs_that_are_over_are_kept_as_may_wait(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_intents, "JOBS_MAX", 9)
+    for number in range(1, 11):
+        people.warm(f"/srv/{number}")
+        assert people.job(people.jobs[-1].id, "cancel")[0]
+    assert targets(people) == [f"/srv/{number}" for number in range(2, 11)]
 
 
 def test_a_job_that_is_cancelled_while_its_turn_begins_reads_nothing(people: People) -> None:
