@@ -6,7 +6,6 @@ I/O: the control socket; the history; files of hot sets.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,24 +13,27 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, Document, emit, print_note, with_context
+from ebbgate.cli.context import Context, Document, emit, print_error, with_context
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.hot_set import HotSetFiles, hot_set_options, restore_request, save_hot_set
 from ebbgate.cli.intents import ask, draw_outcome, named
+from ebbgate.cli.job_watch import FoundJob, JobWatch, jobs_of
 from ebbgate.cli.relations import Tables, table_options
-from ebbgate.errors import ActuationError, NotFound, PermissionDenied, UsageError
+from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
 from ebbgate.model.override import IntentKind
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Volume
-from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
+from ebbgate.model.warm import JOBS_MAX, JobAction
 from ebbgate.units import parse_size_bytes
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
 
-_EVERY_S: Final = 1.0
 _INDEX: Final = "index"
 _HINT: Final = "for example --range bcache0:0-10GiB"
+
+WarmRequest = tuple[Volume | str | None, dict[str, Any]]
+"""The volume of a range, and the arguments of a request."""
 
 
 @click.command()
@@ -51,7 +53,7 @@ def warm(
     bandwidth: str | None,
     wait: bool,
     **words: Any,
-) -> None:
+) -> int:
     """Read files and tables into the cache, as jobs of the daemon; without them list the jobs.
 
     The kernel caches what is read in a way that it does not take for a stream; files and knobs stay
@@ -72,7 +74,7 @@ def warm(
         if part or named_tables:
             raise UsageError("--save takes one volume and nothing else", "see ebbgate warm --help")
         emit(context, save_hot_set(context, hot, paths), draw_outcome)
-        return
+        return 0
     files = _files(named_tables, indexes) if named_tables else ()
     requests = list(_requests(context, [*paths, *files], part))
     if hot.restore:
@@ -80,12 +82,10 @@ def warm(
     for _, args in requests:
         if bandwidth is not None:
             args["bandwidth_bytes_per_s"] = _rate(bandwidth)
-    answers = [ask(context, IntentKind.WARM, volume, args) for volume, args in requests]
-    numbers = [int(answer["request"]) for answer in answers]
-    if answers and not wait:
-        emit(context, {"requests": answers}, _draw_answers)
-        return
-    _list(context, _finished(context, numbers) if numbers else _jobs(context))
+    if not requests:
+        _list(context, jobs_of(look(context)))
+        return 0
+    return _carry_out(context, requests, JobWatch(context) if wait else None)
 
 
 @click.command()
@@ -103,17 +103,53 @@ def jobs(context: Context, pause: int | None, resume: int | None, cancel: int | 
         answer = ask(context, IntentKind.JOB, None, {"job": number, "action": str(action)})
         emit(context, answer, draw_outcome)
     if not chosen:
-        _list(context, _jobs(context))
+        _list(context, jobs_of(look(context)))
 
 
-def _list(context: Context, found: Sequence[tuple[str, JobStatus]]) -> None:
-    document = {"jobs": [{"volume": volume, **status_to_json(job)} for volume, job in found]}
-    emit(context, document, lambda page, _: _draw_jobs(page, found))
+def _carry_out(context: Context, requests: Sequence[WarmRequest], watch: JobWatch | None) -> int:
+    """Begin the jobs; with `watch` wait for their end. Return the exit code of the first error."""
+    answers, errors = _begin(context, requests, watch)
+    if watch is not None and answers:
+        errors += watch.wait()
+    wrong = {"errors": [{"message": each.message, "hint": each.hint} for each in errors]}
+    if watch is not None:
+        found = watch.jobs()
+        if found or context.json:
+            _list(context, found, wrong)
+    elif answers or context.json:
+        emit(context, {"requests": answers, **wrong}, _draw_answers)
+    for error in errors:
+        print_error(error, context.json)
+    return errors[0].exit_code if errors else 0
 
 
-def _requests(
-    context: Context, paths: Sequence[str], part: str | None
-) -> Iterator[tuple[Volume | str | None, dict[str, Any]]]:
+def _begin(
+    context: Context, requests: Sequence[WarmRequest], watch: JobWatch | None
+) -> tuple[list[Document], list[EbbgateError]]:
+    """Begin the jobs; one that is refused does not hide the others."""
+    answers: list[Document] = []
+    errors: list[EbbgateError] = []
+    for volume, args in requests:
+        try:
+            answers.append(ask(context, IntentKind.WARM, volume, args))
+            if watch is not None:
+                watch.add(int(answers[-1]["request"]))
+        except (Unavailable, PermissionDenied) as error:
+            # The daemon or its status is out of reach, for the other requests as well.
+            errors.append(error)
+            break
+        except EbbgateError as error:
+            errors.append(error)
+    return answers, errors
+
+
+def _list(context: Context, found: Sequence[FoundJob], more: Document | None = None) -> None:
+    """Print jobs. `more`: further keys of the JSON document."""
+    rows = [{"volume": volume, **status_to_json(job)} for volume, job in found]
+    emit(context, {"jobs": rows, **(more or {})}, lambda page, _: _draw_jobs(page, found))
+
+
+def _requests(context: Context, paths: Sequence[str], part: str | None) -> Iterator[WarmRequest]:
     for path in paths:
         yield None, {"path": str(Path(path).absolute())}
     if part is not None:
@@ -167,38 +203,12 @@ def _rate(text: str) -> int:
         raise UsageError(f"--bandwidth: {error}", "for example --bandwidth 20MiB/s") from error
 
 
-def _finished(context: Context, numbers: Sequence[int]) -> list[tuple[str, JobStatus]]:
-    """Wait for the end of these jobs. Raises ActuationError unless they are done."""
-    shown = ""
-    while True:
-        found = [each for each in _jobs(context) if each[1].id in numbers]
-        if len(found) < len(numbers):
-            raise ActuationError("a job is not known any more", "see the log of ebbgated")
-        for volume, job in found:
-            if job.state.over and job.state is not JobState.DONE:
-                raise ActuationError(f"{volume}: {format.job(job)}", "list the jobs: ebbgate jobs")
-        left = [job for _, job in found if not job.state.over]
-        if not left:
-            return found
-        if (text := format.job(left[0])) != shown and not context.json:
-            print_note(text)
-            shown = text
-        time.sleep(_EVERY_S)
-
-
-def _jobs(context: Context) -> list[tuple[str, JobStatus]]:
-    """Return the jobs of all volumes with their volume, oldest first."""
-    statuses = look(context).statuses.volumes.values()
-    found = [(live.status.title, job) for live in statuses for job in live.status.jobs]
-    return sorted(found, key=lambda each: each[1].id)
-
-
 def _draw_answers(page: Page, document: Document) -> None:
     for answer in document["requests"]:
         draw_outcome(page, answer)
 
 
-def _draw_jobs(page: Page, jobs: Sequence[tuple[str, JobStatus]]) -> None:
+def _draw_jobs(page: Page, jobs: Sequence[FoundJob]) -> None:
     if not jobs:
         page.line("no warm-up is under way, and none has ended of late")
     for volume, job in jobs:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`warm` begins several jobs, reports each that is refused, and waits for their end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ebbgate.cli import job_watch
+from ebbgate.cli.daemon_status import Link
+from ebbgate.store.db import Store
+from ebbgate.store.intent_rows import IntentRow
+from tests.builders import live_document
+from tests.control_harness import Outcome
+from tests.unit.conftest import NOW_NS, Cli, Result
+
+FIRST = 5
+"""The number of the first request."""
+BEGUN = (True, "bcache0: a job warms it")
+
+
+def job(number: int, state: str = "done", why: str = "") -> dict[str, Any]:
+    return {"id": number, "target": f"/srv/{number}", "state": state, "who": "jo", "why": why}
+
+
+class Clock:
+    """Shows the next status whenever the command sleeps. It fails where none is left."""
+
+    def __init__(self, store: Store, statuses: list[list[dict[str, Any]]]) -> None:
+        self._store = store
+        self._statuses = iter(statuses)
+        self.sleep(0)
+
+    def sleep(self, _seconds: float) -> None:
+        status = live_document(title="bcache0", jobs=next(self._statuses))
+        self._store.set_live("bcache0", status, NOW_NS)
+
+
+Wait = Callable[..., Result]
+
+
+@pytest.fixture
+def wait(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Wait:
+    """Warms so many files and waits, while the daemon shows these statuses one after another."""
+
+    def run(count: int, *statuses: list[dict[str, Any]], words: tuple[str, ...] = ()) -> Result:
+        with cli.daemon(answers=BEGUN) as store:
+            monkeypatch.setattr(job_watch, "time", Clock(store, list(statuses)))
+            paths = (f"/srv/{number}" for number in range(FIRST, FIRST + count))
+            return cli("warm", "--wait", *words, *paths)
+
+    return run
+
+
+def test_jobs_that_the_daemon_has_forgotten_since_are_done(wait: Wait) -> None:
+    numbers = range(FIRST, FIRST + 10)
+    result = wait(
+        10,
+        [job(each, "waiting") for each in numbers],
+        [job(each, "done" if each < FIRST + 5 else "waiting") for each in numbers],
+        [job(each) for each in numbers][-8:],
+        words=("--json",),
+    )
+    assert (result.code, result.err) == (0, "")
+    found = [(each["id"], each["state"]) for each in result.document["jobs"]]
+    assert found == [(each, "done") for each in numbers]
+    assert result.document["errors"] == []
+
+
+def test_jobs_that_end_while_others_are_begun_are_remembered(wait: Wait) -> None:
+    """The first status is there while the jobs are begun."""
+    result = wait(2, [job(FIRST)], [job(FIRST + 1)])
+    assert result.code == 0, result.err
+    assert "job 5, /srv/5" in result.out
+    assert "job 6, /srv/6" in result.out
+
+
+def test_a_failed_job_is_an_error_once_all_are_over(wait: Wait) -> None:
+    result = wait(
+        3,
+        [job(5, "reading"), job(6, "waiting"), job(7, "waiting")],
+        [job(5, "failed", "the file was deleted"), job(6, "reading"), job(7, "waiting")],
+        [job(5, "failed", "the file was deleted"), job(6), job(7, "cancelled", "by jo")],
+    )
+    assert result.code == 74
+    assert "job 6, /srv/6 (jo): done" in result.out
+    assert "bcache0: job 5, /srv/5 (jo): failed: the file was deleted" in result.err
+    assert "bcache0: job 7, /srv/7 (jo): cancelled: by jo" in result.err
+    assert "job 6, /srv/6 (jo): done" not in result.err
+
+
+def test_a_job_that_the_daemon_does_not_know_is_lost(wait: Wait) -> None:
+    """A status may be late, but not five times in a row."""
+    result = wait(2, *[[job(5)]] * 5, words=("--json",))
+    assert result.code == 74
+    assert [each["id"] for each in result.document["jobs"]] == [5]
+    (error,) = result.document["errors"]
+    assert error["message"] == "job 6 is not known any more"
+
+
+def test_nobody_waits_for_a_daemon_that_has_ended(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(_seconds: float) -> None:
+        monkeypatch.setattr(job_watch, "look", lambda _: Link(alive=False, pid=None))
+
+    with cli.daemon(answers=BEGUN) as store:
+        Clock(store, [[job(5, "reading")]])
+        monkeypatch.setattr(job_watch, "time", SimpleNamespace(sleep=ends))
+        result = cli("warm", "--wait", "/srv/5")
+    assert result.code == 69
+    assert "ebbgated has ended, and its jobs with it" in result.err
+    assert "job 5, /srv/5 (jo): reading" in result.out
+
+
+def refuse_second(row: IntentRow) -> Outcome:
+    if row.args["path"] == "/srv/b":
+        return False, "/srv/b is no regular file\n  name files"
+    return BEGUN
+
+
+def test_a_path_that_is_refused_does_not_hide_the_others(cli: Cli) -> None:
+    with cli.daemon(answers=refuse_second):
+        text = cli("warm", "/srv/a", "/srv/b", "/srv/c")
+        document = cli("warm", "--json", "/srv/a", "/srv/b", "/srv/c")
+    assert (text.code, text.out.count(BEGUN[1])) == (74, 2)
+    assert "/srv/b is no regular file" in text.err
+    assert document.code == 74
+    assert [each["path"] for each in document.document["requests"]] == ["/srv/a", "/srv/c"]
+    assert document.document["errors"] == [
+        {"message": "/srv/b is no regular file", "hint": "name files"}
+    ]
+    assert json.loads(document.err)["error"]["code"] == 74
+
+
+def test_the_jobs_that_were_begun_are_waited_for_beside_one_that_is_refused(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cli.daemon(answers=refuse_second) as store:
+        statuses = [[job(5, "reading"), job(7, "waiting")], [job(5), job(7)]]
+        monkeypatch.setattr(job_watch, "time", Clock(store, statuses))
+        result = cli("warm", "--wait", "/srv/a", "/srv/b", "/srv/c")
+    assert result.code == 74
+    assert "job 7, /srv/7 (jo): done" in result.out
+    assert "/srv/b is no regular file" in result.err
+
+
+def test_nothing_more_is_requested_from_a_daemon_that_does_not_answer(cli: Cli) -> None:
+    cli.timeout_s = 0.2
+    with cli.daemon():
+        result = cli("warm", "/srv/a", "/srv/b")
+    assert (result.code, result.out) == (69, "")
+    assert [each["args"]["path"] for each in cli.intents()] == ["/srv/a"]
+    without = cli("warm", "/srv/a", "/srv/b")
+    assert (without.code, without.err.count("ebbgated is not running")) == (69, 1)
