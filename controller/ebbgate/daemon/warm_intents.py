@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -83,19 +83,16 @@ class WarmIntents:
         opened = await job.open(request.message)
         opened = replace(opened, left_out={**opened.left_out, **request.left_out})
         loop = await self._loop_of(job.intent, opened)
-        _check(loop, opened)
         facts = await self._reader.run(lambda: read_cache_facts(self._sysfs, loop.volume))
         if job.status.state.over:
             raise ActuationError(job.status.why)
+        # Nothing is awaited from here on, so that no other job comes between.
+        before = self._before(job.status.id, loop)
+        _check(loop, opened, _total_bytes(before))
         text = begun_text(job, opened, loop.volume.title)
         job.status = replace(
             job.status, total_bytes=opened.total_bytes, left_out=dict(opened.left_out)
         )
-        before = [
-            each
-            for each in self._running(loop.volume.name)
-            if not each.queued or each.status.id < job.status.id
-        ]
         self._jobs[job.status.id] = job
         if before:
             job.queue(loop, f"after job {before[-1].status.id}")
@@ -105,6 +102,11 @@ class WarmIntents:
             job.start(loop, facts)
         self._publish()
         return text
+
+    def _before(self, number: int, loop: VolumeLoop) -> list[WarmJob]:
+        """Return the jobs of a volume that are not over and come before this one."""
+        running = self._running(loop.volume.name)
+        return [each for each in running if not each.queued or each.status.id < number]
 
     async def _begin_queued(self, job: WarmJob) -> None:
         """Open the target again: it may have changed while the job waited."""
@@ -187,11 +189,10 @@ class WarmIntents:
         args = intent.args
         if args.path:
             return OpenRequest({"path": args.path})
-        if args.uuid:
-            return _hot_request(await self._with_uuid(args.uuid), args)
-        loop = self._named(intent.volume or "")
+        name = intent.volume or ""
+        loop = await self._with_uuid(args.uuid) if args.uuid else self._named(name)
         if args.ranges:
-            return _hot_request(loop, args)
+            return _hot_request(loop, args, _total_bytes(self._before(intent.id, loop)))
         if args.to_bytes > loop.volume.size_bytes:
             raise UsageError(
                 f"{loop.volume.title} ends at {format_bytes(loop.volume.size_bytes)}",
@@ -290,8 +291,16 @@ def _of_device(volume: Volume, ranges: Sequence[tuple[int, int]]) -> dict[str, o
     return {"device": f"/dev/{volume.kernel_name}", "devno": volume.devno, "ranges": ranges}
 
 
-def _hot_request(loop: VolumeLoop, args: IntentArgs) -> OpenRequest:
-    """Ask for the hottest ranges that fit into the cache. Raises UsageError."""
+def _total_bytes(jobs: Iterable[WarmJob]) -> int:
+    """Return how much of the cache these jobs take up once they are done."""
+    return sum(job.status.total_bytes for job in jobs)
+
+
+def _hot_request(loop: VolumeLoop, args: IntentArgs, before_bytes: int) -> OpenRequest:
+    """Ask for the hottest ranges that fit into the cache. Raises UsageError.
+
+    `before_bytes`: of the jobs before this one, which need room as well.
+    """
     volume, chunk = loop.volume, args.chunk_bytes
     end = max(each.first * chunk + (each.count - 1) * chunk for each in args.ranges)
     if end >= volume.size_bytes:
@@ -301,14 +310,16 @@ def _hot_request(loop: VolumeLoop, args: IntentArgs) -> OpenRequest:
             "they are of another volume, or of a time when it was larger",
         )
     frame = loop.state.current_frame
-    fit = fitting(args.ranges, ((room_bytes(frame) if frame else None) or 0) // chunk)
+    room = ((room_bytes(frame) if frame else None) or 0) - before_bytes
+    fit = fitting(args.ranges, room // chunk)
     ranges = [(e.first * chunk, min(e.end * chunk, volume.size_bytes)) for e in fit]
     cut = chunk * (sum(e.count for e in args.ranges) - sum(e.count for e in fit))
-    left_out = {"beyond the room in the cache, the coldest": cut} if cut else {}
+    left = "that earlier jobs leave in" if before_bytes else "in"
+    left_out = {f"beyond the room {left} the cache, the coldest": cut} if cut else {}
     return OpenRequest(_of_device(volume, ranges), left_out)
 
 
-def _check(loop: VolumeLoop, opened: Opened) -> None:
+def _check(loop: VolumeLoop, opened: Opened, before_bytes: int) -> None:
     """Raises ActuationError if the volume cannot be warmed now."""
     title, frame = loop.volume.title, loop.state.current_frame
     if frame is None:
@@ -316,5 +327,5 @@ def _check(loop: VolumeLoop, opened: Opened) -> None:
     if not opened.total_bytes:
         left = ", ".join(f"{format_bytes(n)} {why}" for why, n in opened.left_out.items())
         raise ActuationError(f"there is nothing to warm: {left or 'it is empty'}")
-    if why := obstacle(loop.volume.kind, frame, opened.total_bytes):
+    if why := obstacle(loop.volume.kind, frame, opened.total_bytes, before_bytes):
         raise ActuationError(f"{title}: {why}", f"see ebbgate status {title}")

@@ -54,8 +54,11 @@ class Pace:
     every_ns: int = 0
 
 
-def obstacle(kind: Kind, frame: Frame, total_bytes: int) -> str:
-    """Return why the volume cannot be warmed with this much; empty if it can."""
+def obstacle(kind: Kind, frame: Frame, total_bytes: int, before_bytes: int = 0) -> str:
+    """Return why the volume cannot be warmed with this much; empty if it can.
+
+    `before_bytes`: of warm-ups that come before and are not done yet.
+    """
     if kind is Kind.DM_WRITECACHE:
         return "dm-writecache caches no reads"
     if frame.state is not None and frame.state in UNWRITABLE:
@@ -67,14 +70,22 @@ def obstacle(kind: Kind, frame: Frame, total_bytes: int) -> str:
             f"{format_ratio(frame.dirty_ratio)} of the cache is dirty, which leaves no room: it has"
             " to be written back first"
         )
+    return _room_obstacle(frame, total_bytes, before_bytes) or _cutoff_obstacle(frame)
+
+
+def _room_obstacle(frame: Frame, total_bytes: int, before_bytes: int) -> str:
     room, dirty = room_bytes(frame), frame.dirty_bytes or 0
-    if frame.cache_bytes is not None and room is not None and total_bytes > room:
-        return (
-            f"{format_bytes(total_bytes)} do not fit: the cache has"
-            f" {format_bytes(frame.cache_bytes)}, of which {SHARE_MAX:.0%} may be warmed at once"
-            + (f", less {format_bytes(dirty)} of dirty data" if dirty else "")
-        )
-    return _cutoff_obstacle(frame)
+    whole = total_bytes + before_bytes
+    if frame.cache_bytes is None or room is None or whole <= room:
+        return ""
+    before = ""
+    if before_bytes:
+        before = f", {format_bytes(before_bytes)} of which are of jobs that are not done yet"
+    return (
+        f"{format_bytes(whole)} do not fit{before}: the cache has"
+        f" {format_bytes(frame.cache_bytes)}, of which {SHARE_MAX:.0%} may be warmed at once"
+        + (f", less {format_bytes(dirty)} of dirty data" if dirty else "")
+    )
 
 
 def room_bytes(frame: Frame) -> int | None:

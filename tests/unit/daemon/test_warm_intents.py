@@ -48,6 +48,20 @@ class People:
         self.intents.run(turn(act))
 
 
+def until_begun(people: People, process: FakeProcess) -> None:
+    """Wait until a job whose turn has come reads."""
+
+    def begun() -> bool:
+        people.now(lambda: None)
+        return bool(process.commands)
+
+    until(begun, "the next job to begin")
+
+
+def targets(people: People) -> list[str]:
+    return [job.target for job in people.jobs]
+
+
 @pytest.fixture
 def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
     FakeProcess.made, FakeProcess.first = [], OPENED
@@ -137,12 +151,7 @@ def test_jobs_of_a_volume_run_one_after_the_other(people: People) -> None:
     assert second.ended, "it holds a process while it waits"
     people.hears(first, "done", phase="check", checked=1, hits=1)
     third = FakeProcess.made[2]
-
-    def begun() -> bool:
-        people.now(lambda: None)
-        return bool(third.commands)
-
-    until(begun, "the next job to begin")
+    until_begun(people, third)
     assert third.sent[0] == {"path": "/srv/b"}
     assert third.commands[0] == "start"
 
@@ -164,6 +173,35 @@ def test_a_target_that_cannot_be_warmed_is_answered(
     assert (found.ok, text in found.outcome) == (False, True), found.outcome
     assert FakeProcess.made[0].ended
     assert people.jobs == ()
+
+
+def opens(size_bytes: int) -> None:
+    """Each target that is opened from now on is as large as this."""
+    FakeProcess.first = {**OPENED, "bytes": size_bytes}
+
+
+def test_files_that_do_not_fit_together_are_refused(people: People) -> None:
+    """The cache has 1 GiB, of which nine tenths less the dirty data are room."""
+    opens(200 * MIB)
+    people.warm("/srv/a")
+    people.warm("/srv/b")
+    refused = people.warm("/srv/c")
+    text = "600 MiB do not fit, 400 MiB of which are of jobs that are not done yet"
+    assert (refused.ok, text in refused.outcome) == (False, True), refused.outcome
+    assert targets(people) == ["/srv/a", "/srv/b"]
+    people.hears(FakeProcess.made[0], "done", phase="check", checked=1, hits=1)
+    assert people.warm("/srv/c").ok, "what is done is no part of it any more"
+
+
+def test_jobs_behind_one_whose_turn_comes_do_not_block_it(people: People) -> None:
+    """It may have grown while it waited."""
+    opens(100 * MIB)
+    for path in ("/srv/a", "/srv/b", "/srv/c", "/srv/d"):
+        assert people.warm(path).ok
+    opens(400 * MIB)
+    people.hears(FakeProcess.made[0], "done", phase="check", checked=1, hits=1)
+    until_begun(people, FakeProcess.made[4])
+    assert FakeProcess.made[4].sent[0] == {"path": "/srv/b"}
 
 
 @pytest.mark.parametrize(
@@ -237,6 +275,19 @@ def test_the_coldest_ranges_are_left_out_where_the_cache_is_too_small(people: Pe
     assert ranges == [(1024 * MIB, 1025 * MIB), (0, (fit - 1) * MIB)]
 
 
+def test_ranges_get_the_room_that_earlier_jobs_leave(people: People) -> None:
+    opens(300 * MIB)
+    people.warm("/srv/a")
+    frame = people.intents.volume.loop.state.current_frame
+    assert frame is not None
+    room = int((frame.cache_bytes or 0) * 0.9) - (frame.dirty_bytes or 0) - 300 * MIB
+    opens(room // MIB * MIB)
+    found = restore(people, uuid=UUID, ranges=f"0+{0x3FF:x}")
+    assert found.ok, found.outcome
+    assert "beyond the room that earlier jobs leave in the cache, the coldest" in found.outcome
+    assert FakeProcess.made[1].sent[0]["ranges"] == [(0, room // MIB * MIB)]
+
+
 def test_what_is_hot_is_sent_to_the_client_alone(people: People) -> None:
     early = people.intents.ask(IntentKind.HOT)
     assert (early.ok, "no use of it was sampled yet" in early.outcome) == (False, True)
@@ -269,10 +320,6 @@ def test_jobs_of_a_volume_that_is_gone_are_forgotten(people: People) -> None:
     for _ in range(2):
         people.now(warm.poll)
     assert [warm.job(number) for number in (1, 2)] == [None, None]
-
-
-def targets(people: People) -> list[str]:
-    return [job.target for job in people.jobs]
 
 
 def test_jobs_that_are_over_are_forgotten_by_number_and_after_a_day(

@@ -43,6 +43,15 @@ def test_a_volume_that_cannot_be_warmed_says_why(
     assert text in obstacle(kind, idle_frame(**signals), total)
 
 
+def test_what_other_warm_ups_still_bring_needs_room_as_well() -> None:
+    frame = idle_frame(cache_bytes=GIB, dirty_bytes=0, knobs=CUTOFF)
+    assert obstacle(Kind.BCACHE, frame, 300 * MIB, 600 * MIB) == ""
+    assert obstacle(Kind.BCACHE, frame, 400 * MIB, 600 * MIB) == (
+        "1000 MiB do not fit, 600 MiB of which are of jobs that are not done yet: the cache has"
+        " 1 GiB, of which 90% may be warmed at once"
+    )
+
+
 @pytest.mark.parametrize("mode", ["writeback", "writethrough", "writearound"])
 def test_every_mode_that_caches_reads_can_be_warmed(mode: str) -> None:
     assert obstacle(Kind.BCACHE, idle_frame(cache_mode=mode, knobs=CUTOFF), MIB) == ""
