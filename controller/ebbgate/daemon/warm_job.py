@@ -33,6 +33,10 @@ _NEAR_NS: Final = 300 * NS_PER_MS
 """The pace changes at ticks, 250 ms apart, and a read that is under way ends."""
 _BURST_REST_NS: Final = 2 * NS_PER_S
 """The kernel collects garbage meanwhile."""
+SILENT_S: Final = 60.0
+"""A worker that sends no event for so long hangs in the kernel: it pauses for at most 5.5 s, and a
+read that stands back for users is sent after 10 s (prio_aging_expire of mq-deadline).
+"""
 _UNREADABLE: Final = (LookupError, TypeError, ValueError)
 _OTHER_RELEASE: Final = "the reading process speaks like another release: restart ebbgated"
 _GOOD_SHARE: Final = {Kind.BCACHE: 0.99, Kind.DM_CACHE: 0.95}
@@ -183,13 +187,24 @@ class WarmJob:
         """Take the worker's events until it is done."""
         try:
             while not self.status.state.over:
-                self._take(await self.process.event(), title)
+                self._take(await self._event(), title)
         except EbbgateError as error:
             self._over(JobState.FAILED, error.message)
         except _UNREADABLE:
             self._over(JobState.FAILED, _OTHER_RELEASE)
         finally:
             await self.process.end()
+
+    async def _event(self) -> Mapping[str, Any]:
+        """Return the worker's next event. Raises Unavailable if it has ended, or is silent."""
+        try:
+            async with asyncio.timeout(SILENT_S):
+                return await self.process.event()
+        except TimeoutError as error:
+            raise Unavailable(
+                f"the reading process has sent nothing for {SILENT_S:g} s:"
+                " a device or a file system may hang: see dmesg"
+            ) from error
 
     def _take(self, event: Mapping[str, Any], title: str) -> None:
         name = event["event"]

@@ -77,6 +77,8 @@ _FORGOTTEN_S: Final = 5.5
 a pass that follows sooner continues the sequences of the one before.
 """
 _SETTLE_STEP_S: Final = 0.2
+_BLOCKS_A_LOOK: Final = 4096
+"""Cache blocks that are listed between two looks at the clock."""
 
 
 @dataclass(slots=True)
@@ -113,11 +115,11 @@ class Worker(Reader):
             self.phase, self.read = "read", 0
             if number and not by_block:
                 self.pause(_FORGOTTEN_S)
+            self.total = sum(piece.length_bytes for piece in pieces)
             if by_block:
-                self.total = sum(read.length_bytes for read in blocks(pieces, self.block))
-                self._dm_cache_pass(blocks(pieces, self.block))
+                self.total = sum(read.length_bytes for read in self._blocks(pieces))
+                self._dm_cache_pass(self._blocks(pieces))
             else:
-                self.total = sum(piece.length_bytes for piece in pieces)
                 self._bcache_pass(BcachePlan(pieces, PASSES_BYTES[number]), reads)
             self.phase = "check"
             self._check(self._sample(pieces, number))
@@ -153,6 +155,16 @@ class Worker(Reader):
                 break
         return found
 
+    def _blocks(self, pieces: Sequence[Piece]) -> Iterator[Read]:
+        """Yield the first part in each cache block, and report.
+
+        There may be millions of them, and users may leave this process little time.
+        """
+        for number, read in enumerate(blocks(pieces, self.block)):
+            if number % _BLOCKS_A_LOOK == 0:
+                self._report_when_due(time.monotonic_ns())
+            yield read
+
     def _dm_cache_pass(self, reads: Iterator[Read]) -> None:
         """Read in each block of a few regions in turn, until it is a hit."""
         while window := list(islice(reads, WINDOW_BLOCKS)):
@@ -186,10 +198,10 @@ class Worker(Reader):
     def _sample(self, pieces: Sequence[Piece], number: int) -> Sequence[Read]:
         """Return places that no check before has read, since a read caches what it misses."""
         if self.kind == "dm-cache":
-            count = sum(1 for _ in blocks(pieces, self.block))
+            count = sum(1 for _ in self._blocks(pieces))
             step = max(1, count // _SAMPLES)
             first = number * step // _PASSES_MAX
-            return tuple(islice(blocks(pieces, self.block), first, None, step))
+            return tuple(islice(self._blocks(pieces), first, None, step))
         step = max(self.unit * _PASSES_MAX * TRIES_MIN, self.total // _SAMPLES)
         own = step // _PASSES_MAX
         places = (each // self.unit * self.unit for each in (step, number * own))
@@ -222,8 +234,7 @@ class Worker(Reader):
                 self._looked_ns = now_ns
                 if changed := self.target.changed():
                     raise Unavailable(changed)
-            if now_ns - self._reported_ns >= _REPORT_NS:
-                self._report("progress")
+            self._report_when_due(now_ns)
             stopped = self.allowed is not None and self.allowed <= 0
             late_ns = self._due_ns - now_ns
             timeout = 1.0 if stopped else max(0.0, min(1.0, late_ns / NS_PER_S))
@@ -236,6 +247,10 @@ class Worker(Reader):
         self.allowed = {"go": None, "step": 1, "hold": 0}[name]
         if name != "hold":
             self.run, self.rate = command["run"], command["rate"]
+
+    def _report_when_due(self, now_ns: int) -> None:
+        if now_ns - self._reported_ns >= _REPORT_NS:
+            self._report("progress")
 
     def _report(self, event: str) -> None:
         self._reported_ns = time.monotonic_ns()

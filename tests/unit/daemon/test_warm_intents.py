@@ -48,14 +48,15 @@ class People:
         self.intents.run(turn(act))
 
 
-def until_begun(people: People, process: FakeProcess) -> None:
-    """Wait until a job whose turn has come reads."""
+def until_begun(people: People, number: int) -> FakeProcess:
+    """Wait until the process of this number reads for a job whose turn has come."""
 
     def begun() -> bool:
         people.now(lambda: None)
-        return bool(process.commands)
+        return len(FakeProcess.made) > number and bool(FakeProcess.made[number].commands)
 
     until(begun, "the next job to begin")
+    return FakeProcess.made[number]
 
 
 def targets(people: People) -> list[str]:
@@ -150,8 +151,7 @@ def test_jobs_of_a_volume_run_one_after_the_other(people: People) -> None:
     first, second = FakeProcess.made
     assert second.ended, "it holds a process while it waits"
     people.hears(first, "done", phase="check", checked=1, hits=1)
-    third = FakeProcess.made[2]
-    until_begun(people, third)
+    third = until_begun(people, 2)
     assert third.sent[0] == {"path": "/srv/b"}
     assert third.commands[0] == "start"
 
@@ -200,8 +200,7 @@ def test_jobs_behind_one_whose_turn_comes_do_not_block_it(people: People) -> Non
         assert people.warm(path).ok
     opens(400 * MIB)
     people.hears(FakeProcess.made[0], "done", phase="check", checked=1, hits=1)
-    until_begun(people, FakeProcess.made[4])
-    assert FakeProcess.made[4].sent[0] == {"path": "/srv/b"}
+    assert until_begun(people, 4).sent[0] == {"path": "/srv/b"}
 
 
 @pytest.mark.parametrize(
@@ -223,6 +222,23 @@ def test_a_failure_while_it_reads_is_shown(people: People) -> None:
     people.now(lambda: process.events.put_nowait(failed))
     (job,) = people.jobs
     assert (job.state, job.why) == (JobState.FAILED, "the file was deleted")
+
+
+def test_a_process_that_hangs_while_it_reads_blocks_no_other_job(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.warm("/srv/a")
+    people.warm("/srv/b")
+    monkeypatch.setattr(warm_job, "SILENT_S", 0.05)
+    people.hears(FakeProcess.made[0], "progress", read=MIB)
+    assert until_begun(people, 2).sent[0] == {"path": "/srv/b"}
+    job = people.jobs[0]
+    assert (job.state, job.why) == (
+        JobState.FAILED,
+        "the reading process has sent nothing for 0.05 s: a device or a file system may hang:"
+        " see dmesg",
+    )
+    assert FakeProcess.made[0].ended
 
 
 def test_a_range_names_its_volume(people: People) -> None:
