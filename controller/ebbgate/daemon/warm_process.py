@@ -22,8 +22,10 @@ from ebbgate.errors import Unavailable
 
 _PACKAGE: Final = Path(ebbgate.__file__).resolve().parents[1]
 _LINE_BYTES_MAX: Final = 1 << 16
-OPEN_S: Final = 60.0
-"""Within which the extents of a file are known, however many there are."""
+OPEN_S: Final = 25.0
+"""Within which the extents of a file are known, however many there are. It is over before the
+request is (`intent_dispatcher.DEADLINE_S`), whose answer is then what hangs.
+"""
 _END_S: Final = 1.0
 """A read that hangs in the kernel cannot be ended: its process is left behind after this time."""
 

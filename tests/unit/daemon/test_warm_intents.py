@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ebbgate.daemon import pin_intents, warm_intents, warm_job, warm_process
-from ebbgate.daemon.intent_dispatcher import IntentOutcome
+from ebbgate.daemon.intent_dispatcher import DEADLINE_S, IntentOutcome
 from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
 from ebbgate.model.warm import JobState, JobStatus
@@ -117,6 +117,11 @@ def test_a_process_that_hangs_while_it_opens_is_given_up(
     assert answer(found)[0] is False
     assert "the reading process has not answered within 0.05 s" in found.outcome
     assert FakeProcess.made[0].ended
+
+
+def test_the_answer_names_what_hangs_before_the_request_is_given_up() -> None:
+    """The process is started before, and ended after: each takes a second or two at most."""
+    assert warm_process.OPEN_S + 4 <= DEADLINE_S
 
 
 def test_it_stops_at_once_when_users_return(
