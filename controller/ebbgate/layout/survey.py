@@ -29,9 +29,14 @@ from ebbgate.layout.chain import ChainReader, TableOf, disk_name
 from ebbgate.layout.chunk_owners import ChunkOwners
 from ebbgate.layout.images import looks_like
 from ebbgate.layout.locate import expand
-from ebbgate.layout.mapping import Layers, Piece, place
+from ebbgate.layout.mapping import HOLE, Layers, Piece, place
 from ebbgate.layout.mounts import Mounts
-from ebbgate.layout.survey_answer import FILES_MAX, NAME_CHARS_MAX, TEXT_CHARS_MAX
+from ebbgate.layout.survey_answer import (
+    FILES_MAX,
+    NAME_CHARS_MAX,
+    REASONS_MAX,
+    TEXT_CHARS_MAX,
+)
 from ebbgate.model.attribution import FileId
 from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.text import clean_text
@@ -41,6 +46,9 @@ SECONDS_MAX: Final = 60
 _NAMES_A_LINE: Final = 20
 _RUNS_A_LINE: Final = 250
 _NOT_MAPPED: Final = "cannot be mapped"
+_OTHERWISE: Final = "for other reasons"
+_REASONS_OF_FILES: Final = REASONS_MAX - 3
+"""The rest: `_OTHERWISE`, and the two bounds that `has_room` counts."""
 _PIECES_MAX: Final = 1 << 17
 """Of one file. It takes about 100 MiB of memory then."""
 
@@ -79,6 +87,9 @@ class _Found:
 
     def leave_out(self, why: str, error: str = "") -> None:
         """Count a file that is not known."""
+        why = clean_text(why, TEXT_CHARS_MAX)
+        if why not in self.left_out and len(self.left_out) >= _REASONS_OF_FILES:
+            why = _OTHERWISE
         self.left_out[why] += 1
         self.error = self.error or clean_text(error, TEXT_CHARS_MAX)
 
@@ -178,8 +189,10 @@ def _pieces(volume: str, layers: Layers, top: str) -> tuple[list[Piece], str]:
     here = [piece for piece in pieces if piece.layer == volume and not piece.why]
     if here:
         return here, ""
-    elsewhere = any(not piece.why for piece in pieces)
-    return [], "on another device" if elsewhere else "without data on a device"
+    if any(not piece.why for piece in pieces):
+        return [], "on another device"
+    whys = (piece.why for piece in pieces if piece.why != HOLE)
+    return [], next(whys, "without data on a device")
 
 
 def _answer(found: _Found, changed: bool) -> Iterator[Event]:

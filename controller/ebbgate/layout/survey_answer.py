@@ -16,7 +16,8 @@ from ebbgate.text import clean_text
 FILES_MAX: Final = 10_000
 NAME_CHARS_MAX: Final = 256
 TEXT_CHARS_MAX: Final = 300
-_REASONS_MAX: Final = 8
+REASONS_MAX: Final = 16
+"""Why files are left out: names of devices are among them, so that they are bounded."""
 _NUMBER_MAX: Final = 1 << 62
 
 
@@ -99,7 +100,7 @@ class SurveyAnswer:
         left_out = {
             _text(why, TEXT_CHARS_MAX): _number(count) for why, count in event["left_out"].items()
         }
-        _bounded(len(left_out), _REASONS_MAX)
+        _bounded(len(left_out), REASONS_MAX)
         return Surveyed(
             tuple(self._groups),
             tuple(self._runs),

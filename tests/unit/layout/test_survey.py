@@ -89,12 +89,41 @@ def test_files_elsewhere_or_without_data_are_counted(
     other = tmp_path / "elsewhere"
     other.mkdir()
     assert read(machine, tmp_path, "*", "*.none").left_out == {
-        "without data on a device": 2,
+        "without data on a device": 1,
+        "not allocated yet": 1,
         "no file matches": 1,
     }
     machine.holds_files("sdz")
     machine.file([(0, 0, 4096)], "far")
     assert read(machine, tmp_path, "far").left_out == {"on another device": 1}
+
+
+@pytest.mark.parametrize("kind", ["thin", "raid", "cache"])
+def test_a_file_on_a_device_that_cannot_be_mapped_says_so(
+    machine: LayoutMachine, tmp_path: Path, kind: str
+) -> None:
+    """Thin or RAID of LVM, or another cached volume."""
+    machine.mapped("dm-0", "vg-data", "253:0", linear())
+    machine.holds_files("dm-0")
+    machine.file([(4096, 0, MIB)], "a")
+    table = rows([Target(0, 2048 * 64, kind, "253:1 2")])
+    found = read(machine, tmp_path, tables={"vg-data": table})
+    assert found.left_out == {f"below a device of type {kind} (vg-data)": 1}
+
+
+def test_reasons_are_bounded(
+    machine: LayoutMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a device is within a reason, and each file may lie on another."""
+    for number in range(20):
+        machine.file([(0, 0, 4096)], f"f{number:02}")
+
+    def on_another(_: object, top: str, **__: object) -> list[mapping.Piece]:
+        return [mapping.Piece(0, 4096, "dm-0", 0, f"below a device of type thin ({top})")]
+
+    monkeypatch.setattr(module, "place", on_another)
+    found = read(machine, tmp_path, "*", "none").left_out
+    assert (len(found), found["for other reasons"], sum(found.values())) == (14, 8, 21)
 
 
 def test_the_first_file_that_cannot_be_mapped_is_named(

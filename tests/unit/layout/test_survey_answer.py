@@ -43,7 +43,7 @@ END = line("surveyed", files=1, bytes=4096, left_out={}, error="", changed=False
         [END | {"bytes": 1 << 62}],
         [END | {"left_out": []}],
         [END | {"left_out": {"a\x1b": 1}}],
-        [END | {"left_out": {str(n): 1 for n in range(9)}}],
+        [END | {"left_out": {str(n): 1 for n in range(17)}}],
         [END | {"error": None}],
         [END | {"error": "x" * 301}],
     ],
