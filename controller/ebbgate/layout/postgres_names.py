@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names the relation of a file in PostgreSQL's data folder. I/O: psql; files, reads only.
+"""Names the relation of a file of PostgreSQL. I/O: psql; files, reads only.
 
 The name is only for people and for grouping: without an answer of the server a relation is called
-by its first file. Indexes are relations of their own.
+by its first file. Indexes are relations of their own. A file in a tablespace is
+`TABLESPACE/PG_15_202209061/DATABASE/FILE`; which server it belongs to is only known where
+TABLESPACE is the link to it in the data folder (`pg_tblspc/OID`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from ebbgate.kernel.run import Completed, run
 
 _FILE: Final = re.compile(r"(\d+)(_fsm|_vm|_init)?(\.\d+)?")
 """Relation, fork, segment of 1 GiB."""
+_DATABASE: Final = re.compile(r"\d+")
+_OF_VERSION: Final = re.compile(r"PG_[\w.]+_\d+")
+"""The folder of a server in a tablespace."""
 _PID_LINES: Final = 5
 _PID_BYTES_MAX: Final = 4096
 _PORT_LINE: Final = 3
@@ -26,8 +31,9 @@ _SOCKET_LINE: Final = 4
 _TIMEOUT_S: Final = 5.0
 _DATABASES: Final = "SELECT json_object_agg(oid, datname) FROM pg_database WHERE datallowconn"
 _RELATIONS: Final = """
-SELECT json_object_agg(pg_relation_filenode(oid), oid::regclass::text)
-FROM pg_class WHERE pg_relation_filenode(oid) IS NOT NULL"""
+SELECT json_object_agg(pg_relation_filepath(oid), oid::regclass::text)
+FROM pg_class WHERE pg_relation_filepath(oid) IS NOT NULL"""
+"""By the path in the data folder: numbers of files repeat in other tablespaces."""
 _AS_POSTGRES: Final = ("runuser", "-u", "postgres", "--")
 
 Run = Callable[..., Completed]
@@ -38,7 +44,7 @@ Names = Mapping[str, str]
 class _Server:
     """The server of a data folder. `prefix`: the words before psql that it lets in; None: none.
 
-    `relations`: names by file, by the number of the database.
+    `relations`: names by the path of the first file, by the number of the database.
     """
 
     place: str
@@ -56,17 +62,25 @@ class RelationNames:
 
     def name_of(self, path: Path) -> str:
         """Return `DATABASE.TABLE`, or the path of any other file."""
-        found = _FILE.fullmatch(path.name)
-        if not found or path.parent.parent.name != "base":
+        found, place = _FILE.fullmatch(path.name), path.parent.parent
+        if not found or not _DATABASE.fullmatch(path.parent.name):
             return str(path)
-        folder = path.parents[2]
+        first = path.with_name(found[1])
+        if place.name == "base":
+            return self._known(place.parent, first) or str(first)
+        if not _OF_VERSION.fullmatch(place.name):
+            return str(path)
+        links = place.parent.parent
+        known = self._known(links.parent, first) if links.name == "pg_tblspc" else ""
+        return known or str(first)
+
+    def _known(self, folder: Path, first: Path) -> str:
+        """Return the name by the server of a data folder; empty if it has none."""
         if folder not in self._servers:
             self._servers[folder] = self._connected(folder)
-        server, database = self._servers[folder], path.parent.name
-        relation = self._relations(server, database).get(found[1])
-        if relation is None:
-            return str(path.with_name(found[1]))
-        return f"{server.databases[database]}.{relation}"
+        server, database = self._servers[folder], first.parent.name
+        relation = self._relations(server, database).get(str(first.relative_to(folder)))
+        return f"{server.databases[database]}.{relation}" if relation else ""
 
     def _connected(self, folder: Path) -> _Server:
         """Find out as which user the server can be asked: the own one, or postgres."""

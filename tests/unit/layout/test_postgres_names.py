@@ -14,6 +14,9 @@ from ebbgate.errors import Unavailable
 from ebbgate.kernel.run import Completed
 from ebbgate.layout.postgres_names import RelationNames
 
+TABLESPACE = "pg_tblspc/16385/PG_15_202209061"
+"""As pg_relation_filepath() of PostgreSQL 15 has it."""
+
 
 class FakeServer:
     """Answers psql. `lets_in`: the first word of the command that is let in."""
@@ -22,7 +25,11 @@ class FakeServer:
         self.folder = folder
         self.lets_in = "psql"
         self.databases: Any = {"5": "shop"}
-        self.relations: Any = {"7": "orders", "8": "orders_pkey"}
+        self.relations: Any = {
+            "base/5/7": "orders",
+            "base/5/8": "orders_pkey",
+            f"{TABLESPACE}/5/7": "archive",
+        }
         self.calls: list[Sequence[str]] = []
         (folder / "base/5").mkdir(parents=True)
         self.listens("/run/postgresql")
@@ -62,8 +69,31 @@ def test_segments_and_forks_have_the_name_of_their_relation(server: FakeServer) 
     ]
 
 
+def test_files_in_a_tablespace_have_the_name_of_their_relation(server: FakeServer) -> None:
+    """The file of another relation has the same number in another tablespace."""
+    files = (f"{TABLESPACE}/5/7", f"{TABLESPACE}/5/7.1", f"{TABLESPACE}/5/7_vm", "base/5/7")
+    assert server.names(*files) == ["shop.archive"] * 3 + ["shop.orders"]
+
+
+def test_segments_are_one_group_by_the_path_of_the_tablespace_itself(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    """Nothing above it names the server."""
+    folder = "ssd/PG_15_202209061/5"
+    files = (f"{folder}/7.2", f"{folder}/7", f"{folder}/7_fsm", f"{folder}/8.1")
+    assert server.names(*files) == [str(tmp_path / folder / name) for name in "7778"]
+    assert not server.calls
+
+
 def test_other_files_keep_their_path(server: FakeServer, tmp_path: Path) -> None:
-    files = ("base/5/PG_VERSION", "pg_wal/000000010000000000000001", "base/7")
+    files = (
+        "base/5/PG_VERSION",
+        "pg_wal/000000010000000000000001",
+        "base/7",
+        "base/pgsql_tmp/7.1",
+        "PG_15_202209061/pgsql_tmp/7.1",
+        "PG_data/5/7.1",
+    )
     assert server.names(*files) == [str(tmp_path / each) for each in files]
     assert not server.calls
 
@@ -84,7 +114,7 @@ def test_segments_stay_one_group_where_the_server_does_not_answer(
     assert len(server.calls) == 2
 
 
-@pytest.mark.parametrize("answer", [None, [], "x", {"7": 5}, {}])
+@pytest.mark.parametrize("answer", [None, [], "x", {"base/5/7": 5}, {}])
 def test_an_answer_that_is_wrong_gives_no_name(
     server: FakeServer, tmp_path: Path, answer: Any
 ) -> None:
