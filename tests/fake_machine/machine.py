@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ebbgate on a machine of files: python -m tests.fake_machine.machine FOLDER daemon|WORD...
+"""ebbgate on a machine of files: python -m tests.fake_machine.machine FOLDER [daemon] WORD...
 
 I/O: the /sys is FOLDER/sys, the state FOLDER/state; `daemon` is ebbgated with all that its own
-command line does, until SIGTERM; another word is a command of ebbgate. The one volume is bcache0,
-enforced; its probe plays recordings of real ones (player.py). The knobs are files.
+command line does, until SIGTERM, WORD... are more options of it; else they are those of ebbgate.
+The one volume is bcache0, enforced; its probe plays recordings of real ones (player.py). The knobs
+are files.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ def main() -> int:
     folder = Path(sys.argv[1])
     sysfs: Sysfs = WatchedSysfs(folder / "sys", NO_DM)
     folders = ["--state-dir", folder / "state", "--runtime-dir", folder / "run"]
-    if sys.argv[2:] == ["daemon"]:
+    if sys.argv[2] == "daemon":
         words = [*folders, "--probe", folder / "probe", "--mode", "enforce"]
-        words += ["--policy-dir", folder / "policies"]
+        words += ["--policy-dir", folder / "policies", *sys.argv[3:]]
         return daemon.main([str(word) for word in words], sysfs)
     return cli.main([*map(str, folders), *sys.argv[2:]], Context(sysfs))
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ebbgate.config.settings import Config, load_config
-from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
+from ebbgate.config.settings import Config, load_config, load_folders
+from ebbgate.errors import ConfigError, EbbgateError, PermissionDenied, UsageError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.log_messages.service import RESTORE_FAILED
 from ebbgate.probes.topology import discover
@@ -54,6 +54,22 @@ class Context:
                 runtime_dir=self.runtime_dir_option,
             )
         return self._config
+
+    def accept_wrong_settings(self) -> ConfigError | None:
+        """Take only the folders from settings with an error; return the error.
+
+        For `restore`, which needs nothing else.
+        """
+        try:
+            _ = self.config
+        except ConfigError as error:
+            self._config = load_folders(
+                self.config_file,
+                state_dir=self.state_dir_option,
+                runtime_dir=self.runtime_dir_option,
+            )
+            return error
+        return None
 
     @property
     def boot_id(self) -> str:

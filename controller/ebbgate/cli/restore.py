@@ -15,23 +15,34 @@ import click
 from ebbgate.actuators.restore import log_restored
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
-from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
+from ebbgate.cli.context import (
+    Context,
+    Document,
+    emit,
+    print_note,
+    volume_argument,
+    with_context,
+)
 from ebbgate.cli.intents import ask, named, who
-from ebbgate.errors import ActuationError, EbbgateError, Unavailable
+from ebbgate.errors import ActuationError, ConfigError, EbbgateError, Unavailable
 from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase
+from ebbgate.log_messages.service import SETTINGS_WRONG_FOR_RESTORE
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind, Override, OverrideKind
+from ebbgate.store import state_dirs
 from ebbgate.store.access import make_runtime_folder
 from ebbgate.store.daemon_lock import DaemonLock, LockHeld, LockRole
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
 from ebbgate.systemd_log import log_to_journal, logs_to_journal
+from ebbgate.text import clean_lines
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
 
 
+_LOG = logging.getLogger("ebbgate")
 _PATIENCE_S: Final = 15.0
 """Longer than a daemon or another restore waits for a volume that hangs."""
 _LOOK_S: Final = 0.2
@@ -53,11 +64,15 @@ def restore(context: Context, volume: str | None, keep_overrides: bool, keep_wis
     after the daemon was killed. A value that someone else has written since then is left alone and
     named. After a reboot nothing is restored: the kernel starts with its own values. `set`, `hold`
     and `drain` end, unless --keep-overrides is given (systemd uses it after the daemon has ended).
+    Of the settings only the folders are needed: an error in ebbgate.toml is named and skipped.
     Exit code 74: an original could not be restored; it stays saved.
     """
     context.need_root("ebbgate restore")
     # The units run it, too.
     log_to_journal("ebbgate", logging.WARNING, logging.Formatter)
+    wrong = context.accept_wrong_settings()
+    if wrong is not None:
+        _warn(wrong, context.config.state_dir)
     # The unit of 0.1 says --keep-wishes.
     document = _restored(context, volume, keep_overrides or keep_wishes)
     emit(context, document, _draw)
@@ -69,6 +84,15 @@ def restore(context: Context, volume: str | None, keep_overrides: bool, keep_wis
             f"the first is {first['volume']} {first['knob']}: {first['note']}",
             "their original values stay saved: run ebbgate restore again",
         )
+
+
+def _warn(wrong: ConfigError, state_dir: Path) -> None:
+    """Name the error in the settings, which does not stop a restore."""
+    text = f"{wrong}\n  restoring all the same, from the journal in {state_dir}"
+    if logs_to_journal():
+        _LOG.warning(SETTINGS_WRONG_FOR_RESTORE, clean_lines(text))
+    else:
+        print_note(f"ebbgate: {text}")
 
 
 def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Document:
@@ -112,25 +136,48 @@ def _by_daemon(context: Context, volume: str | None) -> Document:
 
 
 def _here(context: Context, volume: str | None) -> dict[str, Any]:
-    """Write the originals in this process. The volume may be gone: its name is not looked up."""
+    """Write the originals in this process. The volume may be gone: its name is not looked up.
+
+    The journals of earlier state folders come after the present one. Raises EbbgateError for a
+    journal that cannot be read, after the others.
+    """
     name = volume.removeprefix("/dev/") if volume else None
+    config = context.config
     # A damaged file is left for the next daemon, which moves it aside.
-    last_written = _last_written(context.config.last_written_path)
-    journal = UnrestoredOriginals.open(context.config.journal_path, last_written, renew=False)
+    last_written = _last_written(config.last_written_path)
+    others = state_dirs.other_journals(config.state_dirs_path, config.journal_path)
+    rows, warnings, errors = [], [], []
+    try:
+        for path in (config.journal_path, *others):
+            try:
+                outcomes, warning = _from_journal(context, path, name, last_written)
+            except EbbgateError as error:
+                errors.append(error)
+            else:
+                rows += [_row(outcome) for outcome in outcomes]
+                warnings.append(warning)
+    finally:
+        if last_written is not None:
+            last_written.close()
+    if errors:
+        raise errors[0]
+    journal = "; ".join(filter(None, warnings)) or "up to date"
+    return {"by": "command line", "knobs": rows, "journal": journal}
+
+
+def _from_journal(
+    context: Context, path: Path, volume: str | None, last_written: LastWritten | None
+) -> tuple[list[Outcome], str]:
+    """Write the originals of one journal; return what was done, and what the journal lacks."""
+    journal = UnrestoredOriginals.open(path, last_written, renew=False)
     try:
         workers = VolumeWorkers(context.sysfs.dm.forget_handle)
-        outcomes = put_back(journal, context.sysfs, context.boot_id, name, workers)
+        outcomes = put_back(journal, context.sysfs, context.boot_id, volume, workers)
         if logs_to_journal():
             log_restored(outcomes)
     finally:
         journal.close()
-        if last_written is not None:
-            last_written.close()
-    return {
-        "by": "command line",
-        "knobs": [_row(outcome) for outcome in outcomes],
-        "journal": journal.warning or "up to date",
-    }
+    return outcomes, journal.warning
 
 
 def _last_written(path: Path) -> LastWritten | None:

@@ -28,6 +28,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -108,6 +109,11 @@ class Config:
         return self.runtime_dir / "ebbgated.lock"
 
     @property
+    def state_dirs_path(self) -> Path:
+        """The list of state folders that daemons have used since the machine was started."""
+        return self.lock_path.with_name("state-dirs")
+
+    @property
     def socket_path(self) -> Path:
         """The control socket, on which the daemon takes requests."""
         return self.runtime_dir / "control.sock"
@@ -143,23 +149,69 @@ def load_config(  # noqa: PLR0913 - one per option of the programs
     Raises ConfigError with file, line and key, and the nearest key if one is misspelt.
     """
     env = os.environ if environ is None else environ
-    config = _from_file(path)
-    if "EBBGATE_STATE_DIR" in env:
-        config = replace(config, state_dir=Path(env["EBBGATE_STATE_DIR"]))
-    if "EBBGATE_RUNTIME_DIR" in env:
-        config = replace(config, runtime_dir=Path(env["EBBGATE_RUNTIME_DIR"]))
+    config = _with_folders(_from_file(path), env, state_dir, runtime_dir)
     if "EBBGATE_PROBE" in env:
         config = replace(config, probe_path=Path(env["EBBGATE_PROBE"]))
-    if state_dir is not None:
-        config = replace(config, state_dir=state_dir)
-    if runtime_dir is not None:
-        config = replace(config, runtime_dir=runtime_dir)
     if probe_path is not None:
         config = replace(config, probe_path=probe_path)
     if mode is not None:
         config = replace(config, mode=mode, volume_modes=())
     if tick_ms is not None:
         config = replace(config, tick_ns=_tick_in_range(tick_ms * units.NS_PER_MS, "--tick-ms"))
+    return config
+
+
+def load_folders(
+    path: Path | None = None,
+    *,
+    state_dir: Path | None = None,
+    runtime_dir: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """Read `state_dir` and `runtime_dir` of a file with errors; all else has its default.
+
+    A restore needs nothing else, and an error in the file must not keep it from restoring. A
+    folder that cannot be read has its default, too.
+    """
+    env = os.environ if environ is None else environ
+    document = _readable_part(path or DEFAULT_FILE)
+    config = Config(DEFAULT_STATE_DIR, _probe_that_exists())
+    for key in ("state_dir", "runtime_dir"):
+        value = document.get(key)
+        if isinstance(value, str) and value.startswith("/"):
+            config = replace(config, **{key: Path(value)})  # type: ignore[arg-type]
+    return _with_folders(config, env, state_dir, runtime_dir)
+
+
+def _readable_part(file: Path) -> dict[str, Any]:
+    """Return the whole document, or the keys above its tables that are right line by line."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        return tomllib.loads(text)
+    except OSError:
+        return {}
+    except (ValueError, RecursionError):
+        found: dict[str, Any] = {}
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            break
+        with suppress(ValueError, RecursionError):
+            found |= tomllib.loads(line)
+    return found
+
+
+def _with_folders(
+    config: Config, env: Mapping[str, str], state_dir: Path | None, runtime_dir: Path | None
+) -> Config:
+    """Return the settings with the folders of the environment and of the options."""
+    if "EBBGATE_STATE_DIR" in env:
+        config = replace(config, state_dir=Path(env["EBBGATE_STATE_DIR"]))
+    if "EBBGATE_RUNTIME_DIR" in env:
+        config = replace(config, runtime_dir=Path(env["EBBGATE_RUNTIME_DIR"]))
+    if state_dir is not None:
+        config = replace(config, state_dir=state_dir)
+    if runtime_dir is not None:
+        config = replace(config, runtime_dir=runtime_dir)
     return config
 
 

@@ -21,15 +21,16 @@ from types import FrameType
 from ebbgate import __version__
 from ebbgate.actuators.restore import log_restored, restore
 from ebbgate.actuators.volume_workers import VolumeWorkers
-from ebbgate.config.settings import Config, load_config
+from ebbgate.config.settings import Config, load_config, load_folders
 from ebbgate.daemon.daemon import Daemon
 from ebbgate.daemon.loop_silence import LoopSilence, measured_loop
-from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
+from ebbgate.errors import ConfigError, EbbgateError, PermissionDenied, Unavailable
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.log_messages.service import DAEMON_FAILED
 from ebbgate.log_messages.volumes import JOURNAL_NOT_UPDATED, LEFT_KNOBS_UNKNOWN
-from ebbgate.model.decision import JournalEntry, Outcome
+from ebbgate.model.decision import JournalEntry
 from ebbgate.model.volume import Mode
+from ebbgate.store import state_dirs
 from ebbgate.store.access import make_folder, make_runtime_folder
 from ebbgate.store.daemon_lock import DaemonLock
 from ebbgate.store.journal_writer import JournalWriter
@@ -75,22 +76,16 @@ def option_parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
-    config = load_config(
-        options.config,
-        state_dir=options.state_dir,
-        runtime_dir=options.runtime_dir,
-        probe_path=options.probe,
-        mode=Mode(options.mode) if options.mode else None,
-        tick_ms=options.tick_ms,
-    )
-    if options.policy_dir:
-        config = replace(config, policy_dir=options.policy_dir)
+    config, wrong = _settings(options)
     make_folder(config.state_dir)
     make_runtime_folder(config.runtime_dir)
     boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.lock_path):
         last_written = _last_written(config)
         unremoved, left = restore_leftovers(config, sysfs, boot_id, last_written)
+        if wrong is not None:
+            raise wrong
+        _remember_state_dir(config)
         journal = JournalWriter(config.journal_path, last_written, unremoved, left)
         recorder = Recorder(config.history_path, config.history)
         try:
@@ -103,6 +98,24 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
             recorder.stop()
             journal.stop()
     return 0
+
+
+def _settings(options: argparse.Namespace) -> tuple[Config, ConfigError | None]:
+    """Return the settings; those with an error have only the folders, for a restore."""
+    folders = {"state_dir": options.state_dir, "runtime_dir": options.runtime_dir}
+    try:
+        config = load_config(
+            options.config,
+            **folders,
+            probe_path=options.probe,
+            mode=Mode(options.mode) if options.mode else None,
+            tick_ms=options.tick_ms,
+        )
+    except ConfigError as error:
+        return load_folders(options.config, **folders), error
+    if options.policy_dir:
+        config = replace(config, policy_dir=options.policy_dir)
+    return config, None
 
 
 def _handle_signals(daemon: Daemon, loop: asyncio.AbstractEventLoop) -> None:
@@ -138,33 +151,60 @@ def _last_written(config: Config) -> LastWritten:
         raise Unavailable(f"{path} cannot be used: {error.strerror}", "remove it") from error
 
 
+def _remember_state_dir(config: Config) -> None:
+    """Raises Unavailable."""
+    path = config.state_dirs_path
+    try:
+        state_dirs.remember(path, config.state_dir)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be used: {error.strerror}", "remove it") from error
+
+
 def restore_leftovers(
     config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
 ) -> tuple[list[SettledEntry], list[JournalEntry]]:
-    """Restore what a killed daemon left in its journal.
+    """Restore what a killed daemon left in its journal, also in an earlier state folder.
 
-    Returns the entries that are restored but could not be closed, and those that could not be
-    restored. Raises NewerSchema.
+    Returns the entries of this journal that are restored but could not be closed, and those of all
+    journals that could not be restored. Raises NewerSchema, after all else.
     """
-    try:
-        leftovers = UnrestoredOriginals.open(config.journal_path, last_written, renew=True)
-    except NewerSchema:
-        raise
-    except EbbgateError as error:
-        _LOG.error(LEFT_KNOBS_UNKNOWN, error.message)
-        return [], []
+    own, newer, all_read = config.journal_path, None, True
+    unremoved: list[SettledEntry] = []
+    left: list[JournalEntry] = []
+    for path in (own, *state_dirs.other_journals(config.state_dirs_path, own)):
+        try:
+            found = _restored_from(path, sysfs, boot_id, last_written, renew=path == own)
+        except EbbgateError as error:
+            all_read = False
+            if path == own and isinstance(error, NewerSchema):
+                newer = error
+            else:
+                _LOG.error(LEFT_KNOBS_UNKNOWN, error.message)
+            continue
+        left += found.left()
+        if path == own:
+            unremoved = found.unremoved
+            newer = found.error if isinstance(found.error, NewerSchema) else None
+    if all_read:
+        last_written.keep_only(left)
+    if newer is not None:
+        raise newer
+    return unremoved, left
+
+
+def _restored_from(
+    path: Path, sysfs: Sysfs, boot_id: str, last_written: LastWritten, *, renew: bool
+) -> UnrestoredOriginals:
+    """Restore what one journal has; `renew` as in `open`. Raises what `open` raises."""
+    leftovers = UnrestoredOriginals.open(path, last_written, renew=renew)
     try:
         workers = VolumeWorkers(sysfs.dm.forget_handle)
-        outcomes: list[Outcome] = restore(leftovers, sysfs, boot_id, workers=workers)
-        last_written.keep_only(leftovers.left())
+        log_restored(restore(leftovers, sysfs, boot_id, workers=workers))
     finally:
         leftovers.close()
-    log_restored(outcomes)
     if leftovers.warning:
         _LOG.error(JOURNAL_NOT_UPDATED, leftovers.warning)
-    if isinstance(leftovers.error, NewerSchema):
-        raise leftovers.error
-    return leftovers.unremoved, leftovers.left()
+    return leftovers
 
 
 if __name__ == "__main__":

@@ -38,6 +38,15 @@ RESTORE_FAILED: Final = LogMessage(
     "Remove the cause that the message names, then run `ebbgate restore`. After a reboot the "
     "kernel starts with its own values.",
 )
+SETTINGS_WRONG_FOR_RESTORE: Final = LogMessage(
+    "dd2bfd7e46fd4c4194857f81f5543a22",
+    "The settings have an error, which does not stop a restore",
+    "%s",
+    "A restore needs only `state_dir` and `runtime_dir`. A folder that cannot be read from the "
+    "file has its default.",
+    "Correct the line that the message names. If `state_dir` or `runtime_dir` is not the default "
+    "and the file has an error of syntax, then run `ebbgate restore` again.",
+)
 PROBE_WARNING: Final = LogMessage(
     "ac87c56c814e4afe86fb5d4529daaec2",
     "The probe reports a limit or an error",

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import pytest
 
+from ebbgate.cli import main
 from ebbgate.cli import restore as module
 from ebbgate.cli.context import Context
 from ebbgate.intents.client import NotAnswering, NotRunning
@@ -112,6 +113,37 @@ def test_json_lists_each_knob(cli: Cli) -> None:
         "journal": "up to date",
         "overrides": [],
     }
+
+
+# ---- settings with an error ---------------------------------------------------------------------
+@pytest.mark.parametrize("line", ["newer_key = 1", 'mode = "enforc"', 'tick = "250ms'])
+def test_an_error_in_the_settings_is_named_and_does_not_stop_a_restore(cli: Cli, line: str) -> None:
+    leave(cli, "writeback_percent", "10")
+    settings = cli.state_dir / "ebbgate.toml"
+    settings.write_text(f"{line}\n")
+    result = cli("--config", str(settings), "restore")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
+    assert result.err.startswith(f"ebbgate: {settings}:")
+    assert f"restoring all the same, from the journal in {cli.state_dir}" in result.err
+    assert cli("--config", str(settings), "status").code == 78
+
+
+def test_the_folders_come_from_settings_with_an_error(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    settings = cli.state_dir / "ebbgate.toml"
+    folders = f'state_dir = "{cli.state_dir}"\nruntime_dir = "{cli.runtime_dir}"\n'
+    settings.write_text(f"{folders}newer_key = 1\n")
+    context = Context(sysfs=cli.fake.sysfs, proc=cli.proc, euid=lambda: 0)
+    assert main(["--config", str(settings), "restore"], context) == 0
+    assert cli.fake.read(PERCENT) == "10"
+
+
+def test_a_running_daemon_is_asked_although_the_settings_have_an_error(cli: Cli) -> None:
+    settings = cli.state_dir / "ebbgate.toml"
+    settings.write_text("newer_key = 1\n")
+    with cli.daemon(answers=(True, "all knobs restored")):
+        result = cli("--config", str(settings), "restore")
+    assert (result.code, result.out) == (0, "all knobs restored\n")
 
 
 # ---- who may go on ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.config.settings import DEFAULT_FILE, Config, load_config
+from ebbgate.config.settings import DEFAULT_FILE, Config, load_config, load_folders
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
 from ebbgate.store.limits import HistoryLimits
@@ -138,3 +138,34 @@ def test_a_binary_settings_file_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(file, environ={})
+
+
+@pytest.mark.parametrize(
+    ("line", "state_dir"),
+    [
+        ("newer_key = 1", "/srv/ebbgate"),
+        ('tick = "9h"', "/srv/ebbgate"),
+        ('mode = "enforce', "/srv/ebbgate"),
+        ("state_dir = 7", "/var/lib/ebbgate"),
+        ('[volume.bcache0]\nstate_dir = "/no"\nmode = enforce', "/srv/ebbgate"),
+    ],
+)
+def test_the_folders_of_settings_with_an_error_are_read(
+    line: str, state_dir: str, tmp_path: Path
+) -> None:
+    first = "" if line.startswith("state_dir") else 'state_dir = "/srv/ebbgate"\n'
+    with pytest.raises(ConfigError):
+        load(tmp_path, f'{first}runtime_dir = "/run/mine"\n{line}\n')
+    found = load_folders(tmp_path / "ebbgate.toml", environ={})
+    assert (found.state_dir, found.runtime_dir) == (Path(state_dir), Path("/run/mine"))
+    environ = {"EBBGATE_STATE_DIR": "/from/env"}
+    found = load_folders(tmp_path / "ebbgate.toml", runtime_dir=tmp_path, environ=environ)
+    assert (found.state_dir, found.runtime_dir) == (Path("/from/env"), tmp_path)
+
+
+def test_settings_that_cannot_be_read_give_the_default_folders(tmp_path: Path) -> None:
+    (tmp_path / "ebbgate.toml").write_bytes(b"\xff = [")
+    for file in (tmp_path / "ebbgate.toml", tmp_path / "none.toml", tmp_path):
+        found = load_folders(file, environ={})
+        assert found.state_dir == Path("/var/lib/ebbgate")
+        assert found.runtime_dir == Path("/run/ebbgate")

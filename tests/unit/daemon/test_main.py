@@ -57,3 +57,30 @@ def test_without_a_probe_that_starts_the_daemon_goes_on_and_tries_again_on_sighu
         daemon.process.send_signal(signal.SIGHUP)
         until("the probe to run", lambda: "ebpf: running" in status(tmp_path))
         assert daemon.log.read_text().count("cannot start here") == 1
+
+
+def killed(tmp_path: Path) -> dict[str, str]:
+    """Kill a daemon that has changed knobs; return them as they were."""
+    machine.make(tmp_path)
+    before = machine.knobs(tmp_path)
+    with running(tmp_path, "daemon", machine.argv(tmp_path, "daemon")) as daemon:
+        until("a knob to be changed", lambda: machine.knobs(tmp_path) != before)
+        daemon.end(signal.SIGKILL)
+    assert machine.knobs(tmp_path) != before
+    return before
+
+
+def test_a_daemon_with_wrong_settings_restores_before_it_ends(tmp_path: Path) -> None:
+    before = killed(tmp_path)
+    settings = tmp_path / "ebbgate.toml"
+    settings.write_text("newer_key = 1\n")
+    done = command(machine.argv(tmp_path, "daemon", "--config", str(settings)))
+    assert done.returncode == 78
+    assert f"ebbgated: {settings}:1: newer_key: unknown key" in done.stderr
+    assert machine.knobs(tmp_path) == before
+
+
+def test_a_restore_follows_a_state_folder_that_was_changed_meanwhile(tmp_path: Path) -> None:
+    before = killed(tmp_path)
+    done = command(machine.argv(tmp_path, "--state-dir", str(tmp_path / "new"), "restore"))
+    assert (done.returncode, machine.knobs(tmp_path)) == (0, before), done.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from ebbgate.config.settings import Config, load_config
 from ebbgate.daemon.main import restore_leftovers
+from ebbgate.store import state_dirs
 from ebbgate.store.journal import Journal, read
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.migrations import NewerSchema
@@ -48,7 +49,7 @@ def percent(cli: Cli) -> str | None:
 
 
 def config(cli: Cli) -> Config:
-    return load_config(state_dir=cli.state_dir, environ={})
+    return load_config(state_dir=cli.state_dir, runtime_dir=cli.runtime_dir, environ={})
 
 
 def start(cli: Cli) -> list[SettledEntry]:
@@ -156,3 +157,56 @@ def test_a_sound_journal_is_brought_up_to_date(machine: Cli) -> None:
     machine.journal(journal_entry("writeback_delay", boot_id="another boot", at_unix_ns=1))
     assert start(machine) == []
     assert originals(machine.journal_path) == []
+
+
+# ---- another state folder -----------------------------------------------------------------------
+def moved(machine: Cli) -> Path:
+    """The settings name another state folder since that daemon; return the one it had."""
+    old = machine.state_dir
+    state_dirs.remember(config(machine).state_dirs_path, old)
+    machine.state_dir = old.with_name("new")
+    machine.state_dir.mkdir()
+    return old / "journal.db"
+
+
+def test_a_restore_finds_the_journal_of_an_earlier_state_folder(machine: Cli) -> None:
+    old = moved(machine)
+    assert machine("restore").code == 0
+    assert (percent(machine), originals(old)) == ("10", [])
+
+
+def test_a_starting_daemon_finds_the_journal_of_an_earlier_state_folder(machine: Cli) -> None:
+    old = moved(machine)
+    assert start(machine) == []
+    assert (percent(machine), originals(old)) == ("10", [])
+
+
+def test_a_journal_that_cannot_be_read_does_not_hide_that_of_another_folder(
+    machine: Cli,
+) -> None:
+    moved(machine)
+    machine.journal_path.write_bytes(os.urandom(100_000))
+    result = machine("restore")
+    assert (result.code, percent(machine)) == (69, "10")
+    assert f"{machine.journal_path} cannot be used" in result.err
+
+
+def test_a_knob_that_cannot_be_restored_stays_in_the_journal_of_its_folder(machine: Cli) -> None:
+    old = moved(machine)
+    machine.fake.remove(KNOB)
+    machine.fake.sysfs.locate(KNOB).mkdir()
+    with closing(LastWritten(machine.runtime_dir / "last-written")) as last_written:
+        _, left = restore_leftovers(config(machine), machine.fake.sysfs, BOOT_ID, last_written)
+    assert [entry.original for entry in left] == originals(old) == ["10"]
+
+
+def test_damaged_lines_of_the_list_of_folders_are_skipped(tmp_path: Path) -> None:
+    file, folder = tmp_path / "state-dirs", tmp_path / "one"
+    folder.mkdir()
+    (folder / "journal.db").touch()
+    file.write_text('"cut of\n7\n"relative"\n')
+    state_dirs.remember(file, folder)
+    state_dirs.remember(file, folder)
+    assert file.read_text().count("one") == 1
+    assert state_dirs.other_journals(file, tmp_path / "journal.db") == [folder / "journal.db"]
+    assert state_dirs.other_journals(file, folder / "journal.db") == []
