@@ -35,6 +35,7 @@ from tests.lab.service_harness import (
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
 
+SETTINGS = "/etc/ebbgate/ebbgate.toml"
 RESTORE = "ebbgate-restore.service"
 DROP_IN = f"/run/systemd/system/{UNIT}.d/lab.conf"
 
@@ -143,6 +144,22 @@ def test_the_restore_unit_restores_where_the_service_could_not(
         both.wait_until_back(GRACE_S)
         assert show(machine, "ExecMainStatus", RESTORE) == "0"
         assert show(machine, "ExecMainExitTimestampMonotonic", RESTORE) != "0"
+
+
+@pytest.mark.full
+def test_settings_with_an_error_keep_no_knob_and_end_the_service(
+    machine: Session, both: Both
+) -> None:
+    start_tuning(both)
+    assert machine.run(f"ls {SETTINGS}").rc != 0
+    machine.put_file(SETTINGS, "newer_key = 1\n")
+    try:
+        machine.check(f"kill -KILL {show(machine, 'MainPID')}")
+        both.wait_until_back(GRACE_S)
+        wait_until(lambda: show(machine, "ActiveState") == "failed", 60, "the service to end")
+        assert (show(machine, "ExecMainStatus"), show(machine, "NRestarts")) == ("78", "1")
+    finally:
+        machine.check(f"rm {SETTINGS}")
 
 
 @pytest.mark.full

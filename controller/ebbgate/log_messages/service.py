@@ -27,8 +27,9 @@ DAEMON_FAILED: Final = LogMessage(
     "ebbgated: %s",
     "ebbgated ended because of what the message names. Its knobs are restored by `ebbgate "
     "restore`, which systemd runs after each end.",
-    "Follow the second line of the message, then `systemctl restart ebbgated`. `ebbgate doctor` "
-    "says what this kernel supports.",
+    "Follow the second line of the message, then `systemctl reset-failed ebbgated` and `systemctl "
+    "restart ebbgated`: after several failures systemd refuses to start it for five minutes. "
+    "`ebbgate doctor` says what this kernel supports.",
 )
 RESTORE_FAILED: Final = LogMessage(
     "3b2d35e29bdb42df9598af185215d222",
