@@ -142,6 +142,19 @@ def test_a_removal_stops_if_a_knob_cannot_be_restored(installed: Chroot) -> None
     assert installed.knob() == "10"
 
 
+def test_an_error_in_the_settings_stops_no_installation_and_no_removal(
+    system: Chroot, debs: Debs
+) -> None:
+    system.put("/etc/ebbgate/ebbgate.toml", "newer_key = 1\n")
+    done = system.install(*debs)
+    assert done.rc == 0, done.text
+    assert "ebbgate.toml:1: newer_key: unknown key" in done.text
+    assert "ebbgate-web: the token for changes in the browser could not be read" in done.text
+    system.leave_a_knob()
+    system.check("apt-get", "-y", "remove", "ebbgate")
+    assert system.knob() == "10"
+
+
 def test_a_purge_leaves_nothing(system: Chroot, debs: Debs) -> None:
     before = system.files()
     users = system.check("getent", "passwd") + system.check("getent", "group")

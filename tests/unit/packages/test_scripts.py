@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The scripts of both kinds of packages, alone: what they do and say where something is in the way.
+
+I/O: sh, which finds no programs but these stand-ins and a few harmless tools.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.house_rules import REPO
+
+DEBIAN = REPO / "packaging" / "debian"
+SPEC = (REPO / "packaging" / "rpm" / "ebbgate.spec").read_text()
+TOOLS = ("dpkg", "readlink", "sort", "tail")
+VERSION = "0.2.0"
+NEWER = "0.10.0"
+
+
+def deb(name: str) -> str:
+    """Return a script of the Debian packages."""
+    return (DEBIAN / name).read_text()
+
+
+def rpm(moment: str) -> str:
+    """Return a script of the rpm packages, with its macros expanded."""
+    body = SPEC.split(f"\n%{moment}\n", 1)[1].split("\n%", 1)[0]
+    return body.replace("#LOCAL-INSTALL#", "is_local_install() { false; }").replace("%%", "%")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A folder in place of the machine. Stand-ins write their names and arguments to `calls`."""
+
+    folder: Path
+
+    def stand_in(self, name: str, body: str = "exit 0") -> None:
+        path = self.folder / "bin" / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >>{self.folder}/calls\n{body}\n')
+        path.chmod(0o755)
+
+    def mask(self, unit: str) -> None:
+        (self.folder / "etc" / unit).symlink_to("/dev/null")
+
+    def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a script; its standard error is part of `stdout`."""
+        text = script.replace("@VERSION@", VERSION)
+        text = text.replace("/run/systemd/system", f"{self.folder}/run")
+        text = text.replace("/etc/systemd/system", f"{self.folder}/etc")
+        return subprocess.run(
+            ["/bin/sh", "-s", "--", *words],
+            input=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={"PATH": str(self.folder / "bin")},
+            cwd=self.folder,
+            check=False,
+        )
+
+    def calls(self) -> list[str]:
+        return (self.folder / "calls").read_text().splitlines()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """A machine with systemd, on which all programs work."""
+    for name in ("bin", "run", "etc"):
+        (tmp_path / name).mkdir()
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found, f"this test needs {tool}"
+        (tmp_path / "bin" / tool).symlink_to(found)
+    host = Host(tmp_path)
+    for name in ("ebbgate", "systemctl", "deb-systemd-invoke", "journalctl", "python3"):
+        host.stand_in(name)
+    for name in ("systemd-sysusers", "find"):
+        host.stand_in(name)
+    return host
+
+
+Remove = Callable[[Host], subprocess.CompletedProcess[str]]
+REMOVALS = [
+    pytest.param(lambda host: host.run(deb("ebbgate.prerm"), "remove"), id="deb"),
+    pytest.param(lambda host: host.run(rpm("preun"), "0"), id="rpm"),
+]
+
+
+@pytest.mark.parametrize("remove", REMOVALS)
+def test_a_removal_recommends_a_reboot_only_where_it_helps(host: Host, remove: Remove) -> None:
+    assert remove(host).returncode == 0
+    said = {}
+    for code in (74, 69):
+        host.stand_in("ebbgate", f"exit {code}")
+        done = remove(host)
+        assert (done.returncode, "so nothing is removed" in done.stdout) == (1, True)
+        said[code] = done.stdout
+    assert "reboot" in said[74]
+    assert "reboot" not in said[69]
+    assert "do what its message says" in said[69]
+
+
+@pytest.mark.parametrize(
+    ("script", "word"),
+    [(deb("ebbgate-web.postinst"), "configure"), (rpm("post web"), "1")],
+    ids=["deb", "rpm"],
+)
+def test_settings_with_an_error_leave_the_dashboard_installed(
+    host: Host, script: str, word: str
+) -> None:
+    done = host.run(script, word)
+    assert (done.returncode, done.stdout) == (0, "")
+    host.stand_in("ebbgate", "echo ebbgate.toml:3: unknown key >&2\nexit 78")
+    done = host.run(script, word)
+    assert done.returncode == 0
+    assert "ebbgate.toml:3: unknown key\nebbgate-web: the token" in done.stdout
+    assert "then run: ebbgate web-token" in done.stdout
+
+
+# ---- a daemon that systemd would not start any more ----------------------------------------------
+def of_systemd(host: Host) -> list[str]:
+    """Return what systemd was told about the daemon."""
+    words = ("reset-failed", "start", "restart", "try-restart")
+    return [call.split(maxsplit=1)[1] for call in host.calls() if call.split()[1] in words]
+
+
+def test_the_bcc_probe_starts_a_daemon_that_had_failed_too_often(host: Host) -> None:
+    assert host.run(deb("ebbgate-probe-bcc.postinst"), "configure").returncode == 0
+    assert of_systemd(host) == ["reset-failed ebbgated.service", "restart ebbgated.service"]
+
+
+@pytest.mark.parametrize(("failed", "verb"), [(True, "start"), (False, "try-restart")])
+def test_the_bcc_probe_of_rpm_starts_only_a_daemon_that_had_failed(
+    host: Host, failed: bool, verb: str
+) -> None:
+    host.stand_in("systemctl", f'[ "$1" != is-failed ] || exit {0 if failed else 1}')
+    assert host.run(rpm("post probe-bcc"), "1").returncode == 0
+    assert of_systemd(host) == ["reset-failed ebbgated.service", f"{verb} ebbgated.service"]
+
+
+def test_a_new_version_starts_a_daemon_that_had_failed_too_often(host: Host) -> None:
+    script = deb("ebbgate.postinst").replace("#DEBHELPER#", "systemctl restart ebbgated.service")
+    assert host.run(script, "configure", VERSION).returncode == 0
+    assert of_systemd(host) == ["reset-failed ebbgated.service", "restart ebbgated.service"]
+
+
+# ---- messages of both kinds ----------------------------------------------------------------------
+@pytest.mark.parametrize(("old", "is_older"), [(NEWER, True), (VERSION, False), ("0.1.0", False)])
+def test_a_downgrade_says_what_newer_databases_mean(host: Host, old: str, is_older: bool) -> None:
+    host.stand_in("ebbgate", f"echo ebbgate, version {old}")
+    for script, words in ((deb("ebbgate.preinst"), ("upgrade", old)), (rpm("pre"), ("2",))):
+        done = host.run(script, *words)
+        assert done.returncode == 0, done.stdout
+        said = f"ebbgate: {VERSION} is older than {old}; ebbgated names each database"
+        assert (said in done.stdout) == is_older
+        assert (f"journal.db: then install {old} again" in done.stdout) == is_older
+
+
+def test_a_first_installation_is_no_downgrade(host: Host) -> None:
+    assert host.run(rpm("pre"), "1").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("script", "unit", "word"),
+    [
+        (deb("ebbgate.postinst"), "ebbgated", "configure"),
+        (deb("ebbgate-web.postinst"), "ebbgate-web", "configure"),
+        (rpm("post"), "ebbgated", "1"),
+        (rpm("post web"), "ebbgate-web", "1"),
+    ],
+    ids=["deb", "deb-web", "rpm", "rpm-web"],
+)
+def test_a_masked_unit_is_named(host: Host, script: str, unit: str, word: str) -> None:
+    assert "masked" not in host.run(script, word).stdout
+    host.mask(f"{unit}.service")
+    done = host.run(script, word)
+    assert done.returncode == 0
+    assert f"{unit}.service is masked, so it " in done.stdout
+    assert f"systemctl unmask {unit}, then systemctl enable --now {unit}" in done.stdout
