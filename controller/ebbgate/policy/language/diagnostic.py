@@ -20,8 +20,11 @@ RENAMED: Final = {
     "quiet": "idle_for",
 }
 """Keys and signals that version 0.1 had under other names."""
-REMOVED: Final = ("seep", "leak_interval")
-"""Keys of earlier versions that nothing needs any more."""
+REMOVED: Final = {
+    "strategies.idle_destage.seep": "0.2",
+    "strategies.idle_destage.leak_interval": "0.2",
+}
+"""Keys that nothing needs any more, and since which version. No file is refused for one."""
 NARROWED: Final = {"queue_target": ("bcache", "0.2")}
 """Keys that have lost their effect on a kind of cache, and in which version."""
 
@@ -66,13 +69,15 @@ class KindOnly:
 class Diagnostics:
     """Collects the problems of one file. `count`: how many were found in all.
 
-    `kind_only`: the keys of the file that have an effect on one kind of cache only.
+    `kind_only`: the keys of the file that have an effect on one kind of cache only. `removed`:
+    those of REMOVED, with their positions.
     """
 
     file: str
     problems: list[Diagnostic] = field(default_factory=list)
     count: int = 0
     kind_only: list[KindOnly] = field(default_factory=list)
+    removed: list[tuple[Position, str]] = field(default_factory=list)
 
     def add(
         self, position: Position, key: str, what: str, expected: str = "", nearest: str = ""
@@ -86,10 +91,13 @@ class Diagnostics:
 def without_effect(
     diagnostics: Diagnostics, matched: Iterable[str], every: Iterable[str]
 ) -> Iterator[Diagnostic]:
-    """Yield a note on each key that has no effect on the kinds that the policy is for.
+    """Yield a note on each key that has no effect, or none on the kinds that the policy is for.
 
     `matched`: the kinds that it names; without any it is for `every` kind.
     """
+    for position, key in diagnostics.removed:
+        what = f"has no effect any more since version {REMOVED[key]}"
+        yield Diagnostic(diagnostics.file, position, key, what, "remove it")
     kinds = tuple(matched) or tuple(every)
     for each in diagnostics.kind_only:
         lost_on, since = NARROWED.get(each.key.rpartition(".")[2], ("", ""))
@@ -121,11 +129,6 @@ def new_name(word: str, known: Iterable[str]) -> str:
     """Return what to say about a former name of a known word; empty if it is none."""
     new = RENAMED.get(word, "")
     return f"`{word}` is now `{new}`" if new in known else ""
-
-
-def removed(word: str) -> str:
-    """Return what to say about a former key; empty if it is none."""
-    return f"`{word}` is no key any more, since nothing needs it" if word in REMOVED else ""
 
 
 def quoted(text: str) -> str:

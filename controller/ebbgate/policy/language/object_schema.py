@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from ebbgate.policy.language.diagnostic import (
+    REMOVED,
     Diagnostics,
     KindOnly,
     known_words,
     nearest,
     new_name,
-    removed,
 )
 from ebbgate.policy.language.value_schemas import Schema, ValueSchema, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
@@ -103,8 +103,8 @@ class ObjectSchema(Generic[Values]):
         where = under(key, name.text if name.text.isprintable() else ascii(name.text))
         if renamed := new_name(name.text, names):
             diagnostics.add(name.position, where[:100], renamed, "rename it")
-        elif gone := removed(name.text):
-            diagnostics.add(name.position, where[:100], gone, "leave it out")
+        elif where in REMOVED:
+            diagnostics.removed.append((name.position, where))
         else:
             listed = known_words("keys", names, near)
             diagnostics.add(name.position, where[:100], what, listed, near)

@@ -45,7 +45,7 @@ def parse(source: str | bytes, file: str) -> Parsed:
         return Parsed(None, tuple(sorted(diagnostics.problems, key=lambda each: each.position)))
     document = _document(values, file, _position_of(node, "name"))
     notes = without_effect(diagnostics, document.match.kinds, Kind)
-    return Parsed(document, notes=tuple(notes))
+    return Parsed(document, notes=tuple(sorted(notes, key=lambda each: each.position)))
 
 
 def _is_newer(node: Node, diagnostics: Diagnostics) -> bool:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ebbgate import __version__
@@ -286,8 +288,27 @@ def test_a_former_name_is_an_error_that_names_the_new_one(written: str, position
 
 
 @pytest.mark.parametrize("key", REMOVED)
-def test_a_former_key_is_an_error_that_says_so(key: str) -> None:
-    assert problems(f"{HEAD}strategies: [idle_destage: {{{key}: 1s}}]\n") == [
-        f"3:29: strategies.idle_destage.{key}: `{key}` is no key any more, since nothing needs it;"
-        " leave it out"
+def test_a_removed_key_is_a_note_and_the_rest_of_the_file_applies(key: str) -> None:
+    _, strategy, name = key.split(".")
+    found = parse(f"{HEAD}strategies: [{strategy}: {{wait: 1s, {name}: x}}]\n", "f")
+    assert found.problems == ()
+    assert found.document is not None
+    assert found.document.strategies is not None
+    assert list(found.document.strategies[0].values) == ["wait"]
+    since = REMOVED[key]
+    assert [str(note) for note in found.notes] == [
+        f"f:3:39: {key}: has no effect any more since version {since}; remove it"
     ]
+
+
+def test_a_removed_key_is_unknown_elsewhere() -> None:
+    (problem,) = problems(f"{HEAD}limits: {{leak_interval: 1s}}\n")
+    assert "limits.leak_interval: unknown key" in problem
+
+
+def test_every_key_that_0_1_0_documented_is_still_read() -> None:
+    """Else an upgrade would leave no valid policy, and every volume would only be observed."""
+    found = parse(Path(__file__).with_name("policy-0.1.0.yaml").read_bytes(), "f")
+    assert found.problems == ()
+    lost = ["queue_target", "leak_interval"]
+    assert [note.key for note in found.notes] == [f"strategies.idle_destage.{key}" for key in lost]
