@@ -131,14 +131,21 @@ def start_0_1(machine: Session, both: Both) -> None:
     assert version(machine) == "0.1.0"
 
 
+def recorded(machine: Session) -> set[tuple[Any, ...]]:
+    """Return what the history has of knob writes; at least one."""
+    return wait_until(lambda: set(machine.query(HISTORY, ACTIONS)), 60, "a knob write in it")
+
+
 def replace_0_1(machine: Session, both: Both, debs: Debs) -> None:
-    """The packages take its place; the modes stay."""
+    """The packages take its place; modes and history stay."""
+    actions = recorded(machine)
     text = apt(machine, "install", *copied(machine, debs))
     assert "removing the ebbgate of 'make install'" in text
     assert version(machine) == __version__
     assert show(machine, "FragmentPath").endswith(f"lib/systemd/system/{UNIT}")
     assert machine.run("ls /usr/local/lib/ebbgate").rc != 0
     wait_until(both.tuned, AGAIN_S, "the packaged daemon to tune both")
+    assert actions <= recorded(machine)
     check_units(machine)
     owners = machine.check(["stat", "-c", "%n %a %U:%G", *OWNERS]).splitlines()
     assert dict(line.split(" ", 1) for line in owners) == OWNERS
@@ -253,7 +260,7 @@ def upgrade(machine: Session, both: Both, debs: Debs) -> None:
     open_gate(machine, both)
     realtime = {True: {(os.SCHED_RR, 2)}, False: {(os.SCHED_RR, 1)}}
     wait_until(lambda: priorities(machine) == realtime, AGAIN_S, "the threads to be urgent")
-    pid = show(machine, "MainPID")
+    pid, actions = show(machine, "MainPID"), recorded(machine)
     apt(machine, "install", *newer_debs(debs, machine.share))
     # Nobody closed it meanwhile but the restart.
     assert both.bcache.dirty_bytes() > 0
@@ -263,6 +270,7 @@ def upgrade(machine: Session, both: Both, debs: Debs) -> None:
     wait_until(lambda: gate_is_open(machine, both), AGAIN_S, "the gate to be open again")
     both.load()
     wait_until(both.tuned, AGAIN_S, "the upgraded daemon to tune both")
+    assert actions <= recorded(machine)
     cutoff = wait_until(
         lambda: both.bcache.knob("sequential_cutoff") == CUTOFF, AGAIN_S, "the value that was set"
     )
@@ -273,8 +281,7 @@ def upgrade(machine: Session, both: Both, debs: Debs) -> None:
 
 def reboot(guest: Guest, both: Both) -> None:
     """Under load and with dirty data; udev brings both volumes up, and ebbgate goes on."""
-    actions = set(guest.query(HISTORY, ACTIONS))
-    assert actions
+    actions = recorded(guest)
     write_data(guest, both)
     # They end with the system.
     both.users.pop_all()
@@ -288,7 +295,7 @@ def reboot(guest: Guest, both: Both) -> None:
     check_units(guest)
     both.load()
     wait_until(both.tuned, AGAIN_S, "the daemon to tune both after the reboot")
-    assert actions <= set(guest.query(HISTORY, ACTIONS))
+    assert actions <= recorded(guest)
 
 
 def stop(machine: Session, both: Both) -> None:
