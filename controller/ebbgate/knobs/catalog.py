@@ -259,7 +259,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         unit=KnobUnit.NUMBER,
         about="requests that the disk takes at once",
         # What a disk has taken no scheduler reorders, so a request waits behind all of it.
-        # The kernel lowers it where a SAS disk reports QUEUE_FULL: that looks like a person's write.
+        # The kernel lowers it where a SAS disk reports QUEUE_FULL, as a person would.
         purpose="a few: the I/O scheduler, not the disk, chooses what is next",
         resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
         bounds=KnobBounds(
