@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ebbgate.cli.page import Page
 
 _MISSED_BY_MAX: Final = 5
+_JOBS_SHOWN: Final = 4
 MODELLED: Final = "hits (model)"
 """How the hit ratios of the miss-ratio curve are called."""
 
@@ -117,9 +118,11 @@ def draw_sentence(page: Page, view: VolumeView) -> None:
     page.line(_sentence(view), indent=2)
     for override in view.status.overrides:
         page.line(f"override: {format.override(override)}", "cyan", indent=2)
-    for job in view.status.jobs:
-        if not job.state.over:
-            page.line(format.job(job), "cyan", indent=2)
+    jobs = [job for job in view.status.jobs if not job.state.over]
+    for job in jobs[:_JOBS_SHOWN]:
+        page.line(format.job(job), "cyan", indent=2)
+    if len(jobs) > _JOBS_SHOWN:
+        page.line(f"and {len(jobs) - _JOBS_SHOWN} more jobs: ebbgate jobs", "cyan", indent=2)
     if view.status.layout:
         page.line(format.layout(view.status.layout, view.status.at_ns), indent=2)
     for pin in view.status.pins:

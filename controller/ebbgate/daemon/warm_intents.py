@@ -34,6 +34,8 @@ _KEPT_NS: Final = DAY_NS
 """How many jobs of a volume that are over are still shown, and for how long."""
 _ALL_KEPT_NS: Final = MINUTE_NS
 """For how long all of them are: a client that waits for many looks once a second."""
+WITH_RANGES_MAX: Final = 32
+"""Jobs with saved ranges that wait or read: those of each take up to 1.4 MiB of memory."""
 _STAYS: Final = "what is in the cache stays there"
 
 
@@ -67,8 +69,7 @@ class WarmIntents:
             bandwidth_bytes_per_s=args.bandwidth_bytes_per_s,
             since_unix_ns=time.time_ns(),
         )
-        if len(self._running()) >= JOBS_MAX:
-            raise ActuationError(f"{JOBS_MAX} jobs wait already", "see ebbgate jobs")
+        self._check_room(args)
         job = WarmJob(intent, await WarmProcess.start(), status, self._publish, self._ended)
         try:
             return await self._begun(job)
@@ -76,6 +77,16 @@ class WarmIntents:
             self._jobs.pop(job.status.id, None)
             await job.process.end()
             raise
+
+    def _check_room(self, args: IntentArgs) -> None:
+        """Raises ActuationError if there are too many jobs already."""
+        running = self._running()
+        if len(running) >= JOBS_MAX:
+            raise ActuationError(f"{JOBS_MAX} jobs wait already", "see ebbgate jobs")
+        with_ranges = sum(bool(job.intent.args.ranges) for job in running)
+        if args.ranges and with_ranges >= WITH_RANGES_MAX:
+            text = f"{WITH_RANGES_MAX} jobs with saved ranges wait already"
+            raise ActuationError(text, "see ebbgate jobs")
 
     async def _begun(self, job: WarmJob) -> str:
         """Open the target and begin to read, or wait for another job of the volume."""

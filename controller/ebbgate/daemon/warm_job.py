@@ -22,6 +22,7 @@ from ebbgate.log_messages.volumes import WARM_BEGUN, WARM_ENDED
 from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobState, JobStatus
+from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
 from ebbgate.warm.pace import Pace, Speed, disk_requests, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX
@@ -240,7 +241,9 @@ class WarmJob:
     def _over(self, state: JobState, why: str) -> None:
         if self.status.state.over:
             return
-        self._change(state=state, why=why, ended_unix_ns=time.time_ns())
+        # What is over is kept for people to see, in a document that is published each second.
+        self._change(state=state, why=clean_text(why, SHOWN_MAX), ended_unix_ns=time.time_ns())
+        self.intent = replace(self.intent, args=replace(self.intent.args, ranges=()))
         self.on_end()
         if self.loop is not None:
             _LOG.info(WARM_ENDED, self.loop.volume.title, self.status.id, state, why)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-JOBS_MAX: Final = 32
-"""Jobs that wait or read at one time, of all volumes."""
+JOBS_MAX: Final = 128
+"""Jobs that wait or read at one time, of all volumes: a file of each GiB of a table is one."""
 
 
 class JobState(StrEnum):

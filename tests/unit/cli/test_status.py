@@ -61,6 +61,17 @@ def test_whose_requests_missed_the_cache_is_shown(cli: Cli) -> None:
         assert "MISSED BY" not in cli("status", "bcache0").out
 
 
+def test_only_the_first_of_many_jobs_are_shown(cli: Cli) -> None:
+    jobs = [{"id": 3, "target": "/srv/a", "state": "done"}]
+    jobs += [{"id": 4 + n, "target": f"/srv/{n}", "state": "waiting"} for n in range(7)]
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(jobs=jobs), NOW_NS)
+        out = cli("status", "bcache0").out
+    shown = [f"job {number}" for number in range(3, 11) if f"job {number}," in out]
+    assert shown == ["job 4", "job 5", "job 6", "job 7"]
+    assert "and 3 more jobs: ebbgate jobs" in out
+
+
 def test_lost_history_records_are_reported(cli: Cli) -> None:
     history = {"written": True, "dropped": 12, "trouble": {"why": "database or disk is full"}}
     with cli.daemon() as store:

@@ -105,10 +105,10 @@ def test_an_empty_table_is_refused(cli: Cli, orders: list[Relation]) -> None:
 def test_more_files_than_jobs_may_wait_are_refused_before_one_begins(
     cli: Cli, orders: list[Relation], tmp_path: Path
 ) -> None:
-    files = tuple(data(tmp_path / f"7.{number}", 1) for number in range(33))
+    files = tuple(data(tmp_path / f"7.{number}", 1) for number in range(129))
     orders[:] = [Relation("orders", "table", files)]
     with cli.daemon():
         result = cli("warm", "--relation", "shop.orders")
     assert result.code == 64
-    assert "these tables have 33 files, and 32 jobs may wait" in result.err
+    assert "these tables have 129 files, and 128 jobs may wait" in result.err
     assert cli.intents() == []

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,64 +11,13 @@ from ebbgate.daemon import pin_intents, warm_intents, warm_job, warm_process
 from ebbgate.daemon.intent_dispatcher import DEADLINE_S, IntentOutcome
 from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
-from ebbgate.model.warm import JobState, JobStatus
-from ebbgate.units import DAY_NS, MIB, MINUTE_NS
+from ebbgate.model.warm import JobState
+from ebbgate.units import MIB
 from ebbgate.warm.pace import Pace, Speed
 from tests.builders import busy_edge
-from tests.intent_fixture import Answered, IntentHarness, answer
-from tests.waiting import until
-from tests.warm_fixture import OPENED, FakeProcess, turn
-
-
-class People:
-    """Requests, and what people see of the jobs."""
-
-    def __init__(self, intents: IntentHarness) -> None:
-        self.intents = intents
-
-    def warm(self, path: str = "/srv/a", **args: Any) -> Answered:
-        return self.intents.ask(IntentKind.WARM, None, path=path, **args)
-
-    def job(self, number: int, action: str) -> tuple[bool, str]:
-        return answer(self.intents.ask(IntentKind.JOB, None, job=number, action=action))
-
-    @property
-    def jobs(self) -> tuple[JobStatus, ...]:
-        return self.intents.volume.loop.jobs
-
-    def hears(self, process: FakeProcess, event: str, **fields: Any) -> None:
-        """Let the daemon take an event of a worker."""
-        known = {"phase": "read", "read": 0, "total": 8 * MIB, "checked": 0, "hits": 0}
-        known["elsewhere"] = 0
-        self.now(lambda: process.events.put_nowait({"event": event, **known, **fields}))
-
-    def now(self, act: Callable[[], object]) -> None:
-        self.intents.run(turn(act))
-
-
-def until_begun(people: People, number: int) -> FakeProcess:
-    """Wait until the process of this number reads for a job whose turn has come."""
-
-    def begun() -> bool:
-        people.now(lambda: None)
-        return len(FakeProcess.made) > number and bool(FakeProcess.made[number].commands)
-
-    until(begun, "the next job to begin")
-    return FakeProcess.made[number]
-
-
-def targets(people: People) -> list[str]:
-    return [job.target for job in people.jobs]
-
-
-@pytest.fixture
-def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
-    FakeProcess.made, FakeProcess.first = [], OPENED
-    monkeypatch.setattr(warm_intents, "WarmProcess", FakeProcess)
-    monkeypatch.setattr(warm_intents, "cached_volumes_below", lambda *_: ("bcache0",))
-    intents.tick()
-    yield People(intents)
-    intents.run(intents.dispatcher.warm.stop())
+from tests.intent_fixture import answer
+from tests.warm_fixture import OPENED, FakeProcess
+from tests.warm_people import UUID, People, restore, until_begun
 
 
 def test_a_job_begins_and_its_end_is_shown(people: People) -> None:
@@ -180,34 +127,6 @@ def test_a_target_that_cannot_be_warmed_is_answered(
     assert people.jobs == ()
 
 
-def opens(size_bytes: int) -> None:
-    """Each target that is opened from now on is as large as this."""
-    FakeProcess.first = {**OPENED, "bytes": size_bytes}
-
-
-def test_files_that_do_not_fit_together_are_refused(people: People) -> None:
-    """The cache has 1 GiB, of which nine tenths less the dirty data are room."""
-    opens(200 * MIB)
-    people.warm("/srv/a")
-    people.warm("/srv/b")
-    refused = people.warm("/srv/c")
-    text = "600 MiB do not fit, 400 MiB of which are of jobs that are not done yet"
-    assert (refused.ok, text in refused.outcome) == (False, True), refused.outcome
-    assert targets(people) == ["/srv/a", "/srv/b"]
-    people.hears(FakeProcess.made[0], "done", phase="check", checked=1, hits=1)
-    assert people.warm("/srv/c").ok, "what is done is no part of it any more"
-
-
-def test_jobs_behind_one_whose_turn_comes_do_not_block_it(people: People) -> None:
-    """It may have grown while it waited."""
-    opens(100 * MIB)
-    for path in ("/srv/a", "/srv/b", "/srv/c", "/srv/d"):
-        assert people.warm(path).ok
-    opens(400 * MIB)
-    people.hears(FakeProcess.made[0], "done", phase="check", checked=1, hits=1)
-    assert until_begun(people, 4).sent[0] == {"path": "/srv/b"}
-
-
 @pytest.mark.parametrize(
     ("names", "text"),
     [((), "is not on a cached volume"), (("bcache0", "bcache1"), "is spread over")],
@@ -254,15 +173,6 @@ def test_a_range_names_its_volume(people: People) -> None:
     assert "ends at" in beyond.outcome
 
 
-UUID = "0b1e5000-0000-4000-8000-000000000001"
-
-
-def restore(people: People, volume: str | None = None, **args: Any) -> Answered:
-    """Chunks 8 and 9, then 0, of the fake volume of 2 GiB with a cache of 1 GiB."""
-    given = {"ranges": "8+1,-a", "chunk_bytes": MIB, **args}
-    return people.intents.ask(IntentKind.WARM, volume, **given)
-
-
 def test_saved_ranges_are_warmed_hottest_first_on_the_volume_of_that_uuid(people: People) -> None:
     found = restore(people, uuid=UUID)
     assert (found.ok, "warms 2 saved ranges" in found.outcome) == (True, True), found.outcome
@@ -284,29 +194,6 @@ def test_ranges_beyond_the_volume_are_refused(people: People) -> None:
     found = restore(people, uuid=UUID, ranges="900")
     assert "the ranges reach to 2.3 GiB, but" in found.outcome
     assert "bcache0 ends at 2 GiB" in found.outcome
-
-
-def test_the_coldest_ranges_are_left_out_where_the_cache_is_too_small(people: People) -> None:
-    frame = people.intents.volume.loop.state.current_frame
-    assert frame is not None
-    fit = (int((frame.cache_bytes or 0) * 0.9) - (frame.dirty_bytes or 0)) // MIB
-    found = restore(people, uuid=UUID, ranges=f"400,-401+{0x3FF:x}")
-    assert "beyond the room in the cache, the coldest" in found.outcome
-    ranges = FakeProcess.made[0].sent[0]["ranges"]
-    assert ranges == [(1024 * MIB, 1025 * MIB), (0, (fit - 1) * MIB)]
-
-
-def test_ranges_get_the_room_that_earlier_jobs_leave(people: People) -> None:
-    opens(300 * MIB)
-    people.warm("/srv/a")
-    frame = people.intents.volume.loop.state.current_frame
-    assert frame is not None
-    room = int((frame.cache_bytes or 0) * 0.9) - (frame.dirty_bytes or 0) - 300 * MIB
-    opens(room // MIB * MIB)
-    found = restore(people, uuid=UUID, ranges=f"0+{0x3FF:x}")
-    assert found.ok, found.outcome
-    assert "beyond the room that earlier jobs leave in the cache, the coldest" in found.outcome
-    assert FakeProcess.made[1].sent[0]["ranges"] == [(0, room // MIB * MIB)]
 
 
 def test_what_is_hot_is_sent_to_the_client_alone(people: People) -> None:
@@ -341,40 +228,6 @@ def test_jobs_of_a_volume_that_is_gone_are_forgotten(people: People) -> None:
     for _ in range(2):
         people.now(warm.poll)
     assert [warm.job(number) for number in (1, 2)] == [None, None]
-
-
-def test_jobs_that_are_over_are_forgotten_by_number_and_after_a_day(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """But none within a minute of its end, in which a client that waits looks once a second."""
-    warm, now_ns = people.intents.dispatcher.warm, time.time_ns()
-    monkeypatch.setattr("ebbgate.daemon.warm_job.time.time_ns", lambda: now_ns)
-    for number in range(1, 11):
-        people.warm(f"/srv/{number}")
-        assert people.job(people.jobs[-1].id, "cancel")[0]
-    now_ns += MINUTE_NS
-    people.now(warm.poll)
-    assert targets(people) == [f"/srv/{number}" for number in range(1, 11)]
-    now_ns += 1
-    people.now(warm.poll)
-    assert targets(people) == [f"/srv/{number}" for number in range(3, 11)]
-    now_ns += DAY_NS - MINUTE_NS - 1
-    people.warm("/srv/11")
-    people.now(warm.poll)
-    assert len(people.jobs) == 9
-    now_ns += 1
-    people.now(warm.poll)
-    assert targets(people) == ["/srv/11"]
-
-
-def test_as_many_jobs_that_are_over_are_kept_as_may_wait(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(warm_intents, "JOBS_MAX", 9)
-    for number in range(1, 11):
-        people.warm(f"/srv/{number}")
-        assert people.job(people.jobs[-1].id, "cancel")[0]
-    assert targets(people) == [f"/srv/{number}" for number in range(2, 11)]
 
 
 def test_a_job_that_is_cancelled_while_its_turn_begins_reads_nothing(people: People) -> None:
