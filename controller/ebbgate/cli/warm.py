@@ -56,12 +56,17 @@ def warm(
 ) -> int:
     """Read files and tables into the cache, as jobs of the daemon; without them list the jobs.
 
-    The kernel caches what is read in a way that it does not take for a stream; files and knobs stay
-    as they are. A job reads while users do not need the slow disk, else one piece every two
-    seconds. It goes on after this command has ended, but ends with the daemon. At the end a sample
-    is read again, and the share of it that was in the cache is shown. What is missing was not taken
-    by the kernel (the cache was full, slow or collected garbage) or was pushed out again: run it
-    once more, with less at a time.
+    The kernel caches what is read in a way that it does not take for a stream; no file is changed.
+    In mode `enforce`, on bcache, a sequential cutoff that a rule or strategy has set below 4 MiB is
+    raised until the last job of the volume ends, and the bypass of a slow cache device is switched
+    off until the original values are restored; no other knob is written for it.
+
+    A job reads while users do not need the slow disk, else one short read for each 400 of their
+    requests that need it, or every 10 s. It goes on after this command has ended, but ends with the
+    daemon. At the end a sample is read again, and the share of it that was in the cache is shown.
+    What is missing was not taken by the kernel (the cache was full, slow or collected garbage) or
+    was pushed out again: run it once more, with less at a time. The exit code is that of the first
+    file that is refused or, with `--wait`, not warmed.
 
     `--save FILE VOLUME` writes which parts of VOLUME were used last, as far as a sample of one
     block per MiB tells since the daemon was started; `--restore FILE` warms them again, after the
@@ -210,7 +215,7 @@ def _draw_answers(page: Page, document: Document) -> None:
 
 def _draw_jobs(page: Page, jobs: Sequence[FoundJob]) -> None:
     if not jobs:
-        page.line("no warm-up is under way, and none has ended of late")
+        page.line("no warm-up is under way, and none has ended of late; jobs end with ebbgated")
     for volume, job in jobs:
         page.line(f"{volume}: {format.job(job)}")
         for reason, count in job.left_out.items():

@@ -102,6 +102,16 @@ def test_a_job_that_the_daemon_does_not_know_is_lost(wait: Wait) -> None:
     assert error["message"] == "job 6 is not known any more"
 
 
+def test_a_list_without_jobs_says_what_has_become_of_them(cli: Cli) -> None:
+    """A daemon that was started anew knows none of those before."""
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+        out = cli("jobs").out
+    assert " ".join(out.split()) == (
+        "no warm-up is under way, and none has ended of late; jobs end with ebbgated"
+    )
+
+
 def test_nobody_waits_for_a_daemon_that_has_ended(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,7 @@ function askWarm(volume: Volume): void {
     field(
       "File",
       path,
-      "Its full path on the server. It is read into the cache while users do not need the disk; nothing is changed.",
+      "Its full path on the server. It is read into the cache while users do not need the disk, else slowly; the file is not changed.",
     ),
     field("MiB per second", rate, "At most. Empty: no limit."),
   ];
