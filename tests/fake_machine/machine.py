@@ -29,8 +29,9 @@ def make(folder: Path, played: Sequence[str] = (), *, idle: bool = False) -> Non
     """
     fake = fake_bcache(folder / "sys")
     fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
-    # As a number: a file shows what was written to it, where the kernel shows 4.0M again.
+    # As numbers: a file shows what was written to it, where the kernel shows 4.0M and 4.0k again.
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "4194304")
+    fake.write("/sys/block/bcache0/bcache/writeback_rate", "4096")
     if idle:
         fake.write("/sys/block/bcache0/bcache/dirty_data", "0.0k")
         fake.write("/sys/block/bcache0/bcache/state", "clean")

@@ -17,7 +17,8 @@
     [web]                              # ebbgate-web; see web_settings.py
     listen = "127.0.0.1:8380"
 
-Options take precedence over the environment, and the environment over the file.
+Options take precedence over the environment, and the environment over the file. The units may
+write to the default folders only; packaging/README.md has what others need.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from ebbgate.log_messages.volumes import JOURNAL_NOT_UPDATED, LEFT_KNOBS_UNKNOWN
 from ebbgate.model.decision import JournalEntry
 from ebbgate.model.volume import Mode
 from ebbgate.store import state_dirs
-from ebbgate.store.access import make_folder, make_runtime_folder
+from ebbgate.store.access import folder_refused, make_folder, make_runtime_folder
 from ebbgate.store.daemon_lock import DaemonLock
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
@@ -77,8 +77,7 @@ def option_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     config, wrong = _settings(options)
-    make_folder(config.state_dir)
-    make_runtime_folder(config.runtime_dir)
+    _make_folders(config)
     boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.lock_path):
         last_written = _last_written(config)
@@ -116,6 +115,17 @@ def _settings(options: argparse.Namespace) -> tuple[Config, ConfigError | None]:
     if options.policy_dir:
         config = replace(config, policy_dir=options.policy_dir)
     return config, None
+
+
+def _make_folders(config: Config) -> None:
+    """Raises Unavailable."""
+    folder = config.state_dir
+    try:
+        make_folder(folder)
+        folder = config.runtime_dir
+        make_runtime_folder(folder)
+    except OSError as error:
+        raise folder_refused(folder, error) from error
 
 
 def _handle_signals(daemon: Daemon, loop: asyncio.AbstractEventLoop) -> None:

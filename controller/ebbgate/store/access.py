@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from ebbgate.errors import Unavailable
 from ebbgate.log_messages.history import ACCESS_NOT_GIVEN
 
 _LOG = logging.getLogger(__name__)
@@ -61,6 +62,15 @@ def make_runtime_folder(path: Path) -> None:
     if not path.is_dir():
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(_RUNTIME_FOLDER_MODE)
+
+
+def folder_refused(path: Path, error: OSError) -> Unavailable:
+    """Return what to do about a folder that cannot be made: the units may write to few places."""
+    return Unavailable(
+        f"the folder {path} cannot be made: {error.strerror}",
+        f"make it by hand (mkdir -p -m 750 {path}) and let the units write to it: `systemctl edit "
+        f"ebbgated ebbgate-restore`, in [Service] ReadWritePaths={path}",
+    )
 
 
 def make_file(path: Path, mode: int) -> None:

@@ -8,6 +8,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from ebbgate.store.queries import History
 from tests.fake_machine import machine
 from tests.programs import command, running, until
@@ -57,6 +59,25 @@ def test_without_a_probe_that_starts_the_daemon_goes_on_and_tries_again_on_sighu
         daemon.process.send_signal(signal.SIGHUP)
         until("the probe to run", lambda: "ebpf: running" in status(tmp_path))
         assert daemon.log.read_text().count("cannot start here") == 1
+
+
+@pytest.mark.parametrize("option", ["--state-dir", "--runtime-dir"])
+def test_a_folder_that_cannot_be_made_is_named_with_the_next_step(
+    tmp_path: Path, option: str
+) -> None:
+    machine.make(tmp_path)
+    folder = tmp_path / "probe" / "no-folder"
+    words = [("daemon", option, str(folder))]
+    if option == "--runtime-dir":
+        words.append((option, str(folder), "restore"))
+    for each in words:
+        done = command(machine.argv(tmp_path, *each))
+        assert done.returncode == 69
+        assert f"the folder {folder} cannot be made: Not a directory" in done.stderr
+        assert (
+            f"`systemctl edit ebbgated ebbgate-restore`, in [Service] ReadWritePaths={folder}"
+            in (done.stderr)
+        )
 
 
 def killed(tmp_path: Path) -> dict[str, str]:

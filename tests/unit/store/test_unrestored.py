@@ -191,6 +191,15 @@ def test_a_journal_that_cannot_be_read_does_not_hide_that_of_another_folder(
     assert f"{machine.journal_path} cannot be used" in result.err
 
 
+def test_a_state_folder_that_cannot_be_made_does_not_hide_another_journal(machine: Cli) -> None:
+    moved(machine)
+    machine.state_dir.rmdir()
+    machine.state_dir.touch()
+    result = machine("restore")
+    assert (result.code, percent(machine)) == (0, "10")
+    assert "the journal could not be brought up to date" in " ".join(result.out.split())
+
+
 def test_a_knob_that_cannot_be_restored_stays_in_the_journal_of_its_folder(machine: Cli) -> None:
     old = moved(machine)
     machine.fake.remove(KNOB)
