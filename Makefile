@@ -329,7 +329,7 @@ uninstall: ## put every knob back, then remove what install put there
 	for unit in ebbgated ebbgate-restore; do rm -rf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; \
 		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done
 	rm -rf $(DESTDIR)$(LIBDIR)
-	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then $(update_catalog); fi
+	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; $(update_catalog); fi
 	@echo "removed; history and settings stay in /var/lib/ebbgate and /etc/ebbgate, and the user ebbgate"
 
 clean: ## remove build/
