@@ -56,7 +56,8 @@ Terms:
   dirty data  data in the cache that the backing device does not have yet
   write-back  copying dirty data to the backing device; also: destage, drain
   knob        a setting of the kernel's cache, such as sequential_cutoff
-  gate        how much write-back ebbgate allows now: held, closed, paced, open
+  gate        how much write-back ebbgate allows now: held, closed,
+              paced, resting, open, or released (the kernel's own settings)
   regime      the kind of load now: gap, burst, stream or light
 
 \b

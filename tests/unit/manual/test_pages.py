@@ -12,9 +12,10 @@ import click
 import pytest
 
 from ebbgate import __version__
-from ebbgate.cli.app import COMMANDS, app
+from ebbgate.cli.app import COMMANDS, EPILOG, app
 from ebbgate.daemon.main import option_parser as daemon_parser
 from ebbgate.kernel.run import run
+from ebbgate.model.decision import GateKind
 from ebbgate.policy.language.reference import tables
 from ebbgate.policy.rule_signals import SIGNALS, Signal
 from ebbgate.web.command import option_parser as web_parser
@@ -54,6 +55,17 @@ def test_each_option_of_the_services_is_in_their_manual(parser: ArgumentParser) 
     options = re.findall(r"--[a-z][a-z-]+", parser.format_usage())
     assert options
     assert [option for option in options if option not in page] == []
+
+
+def test_the_help_explains_every_gate() -> None:
+    found = re.search(r"^  gate  (.*?)^  \S", EPILOG, re.M | re.S)
+    assert found is not None
+    assert set(GateKind) <= set(re.findall(r"\w+", found[1]))
+
+
+def test_the_manuals_name_what_packages_and_units_need() -> None:
+    assert "/usr/share/doc/ebbgate-web/examples/prometheus" in PAGES["ebbgate-web.8"]
+    assert "ReadWritePaths=FOLDER" in PAGES["ebbgated.8"]
 
 
 def test_the_manual_of_the_probe_is_its_help() -> None:
