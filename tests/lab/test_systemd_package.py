@@ -218,7 +218,8 @@ def check(machine: Session, both: Both) -> None:
         assert (view["mode"], view["policy"]) == ("enforce", policy)
         assert (view["cache_mode"], view["backing_state"]) == ("writeback", "active")
     health = wait_until(lambda: answer(machine, "health"), 120, "ebbgate-web to answer")
-    assert (health["daemon"]["alive"], health["history"]["ok"]) == (True, True)
+    log = machine.check(f"journalctl -b -u {UNIT} -u {WEB} -n 60 --no-pager", timeout_s=60)
+    assert (health["daemon"]["alive"], health["history"]["ok"]) == (True, True), log
 
 
 def kill(machine: Session, both: Both) -> None:
