@@ -20,7 +20,8 @@ from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.pin_touches import PinTouches
 from ebbgate.daemon.warm_intents import WarmIntents
 from ebbgate.daemon.warm_process import WarmProcess, answer
-from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
+from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.intents.arguments import parse_path
 from ebbgate.intents.pin_rows import PINS_MAX
 from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.kernel.sysfs import Sysfs
@@ -80,7 +81,7 @@ class PinIntents:
                     found["generation"],
                     intent.who,
                     self.registry.wall_ns(),
-                    found["mount"],
+                    _kept_mount(found["mount"]),
                 )
             )
         each = self._touches_of(loop)
@@ -231,3 +232,14 @@ class PinIntents:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, EbbgateError):
             _LOG.error(PIN_LOOK_FAILED, exc_info=error)
+
+
+def _kept_mount(value: object) -> str | None:
+    """Return where a file system is mounted, as a row may have it.
+
+    None for a place that cannot be displayed: with it the row would be invalid after a restart.
+    """
+    try:
+        return parse_path(value)
+    except UsageError:
+        return None

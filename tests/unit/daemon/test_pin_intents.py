@@ -311,6 +311,14 @@ def test_a_volume_that_goes_ends_its_process(people: People) -> None:
     assert all(process.ended for process in FakeProcess.made)
 
 
+def test_a_pin_on_a_mount_that_cannot_be_displayed_survives_a_restart(people: People) -> None:
+    FakeProcess.found = {PATH: {**OPENED, "mount": "/srv\x1b"}}
+    people.pin()
+    people.restart()
+    people.passes()
+    assert [pin.path for pin in people.pins] == [PATH]
+
+
 def test_a_pin_of_an_older_release_ends_with_its_file(people: People) -> None:
     people.pin()
     people.job_ends()
