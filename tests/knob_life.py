@@ -16,7 +16,8 @@ from typing import Final
 from ebbgate.actuators.bcache_steps import cutoff_steps
 from ebbgate.actuators.gate_plan import split_steps
 from ebbgate.actuators.gate_worker import drive
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.actuators.restore import Workers, one_by_one, restore
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import BY_NAME, same_value

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ebbgate.actuators.gate_worker import drive
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
 from ebbgate.probes.volume_state import read_knobs

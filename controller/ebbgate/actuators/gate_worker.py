@@ -19,7 +19,8 @@ from threading import Condition, Thread
 from typing import Final
 
 from ebbgate.actuators.bcache_steps import Step
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.knobs.catalog import MAX_SECTORS, QUEUE_DEPTH
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.knobs.values import clamped
@@ -34,6 +35,8 @@ _READ_NS_MAX: Final = 50 * NS_PER_MS
 REQUEST_KIB: Final = 512
 """With a shallow queue: of 1280 KiB a disk takes 10 ms for each, and a returning request waits for
 several of them; of 128 KiB it drains a sixth less."""
+_CLOSED: Final = Gate(GateKind.CLOSED)
+_LETS_THROUGH: Final = (GateKind.OPEN, GateKind.PACED)
 Job = Callable[[KnobWriter], list[Outcome]]
 Report = Callable[[str, list[Outcome], int | None], None]
 """Called with the job's name, its outcomes and when they were due (monotonic ns; None: not urgent),
@@ -56,6 +59,8 @@ class GateWorker:
         self._report = report
         self._jobs: deque[tuple[str, Job]] = deque()
         self._next_gate: _GateRequest | None = None
+        self._claimed_ns = 0
+        """When originals of the gate's knobs were journalled last; nothing was open before."""
         self._busy = False
         self._stop = False
         self._changed = Condition()
@@ -124,11 +129,7 @@ class GateWorker:
                 self._begin()
             try:
                 if request is not None:
-                    self._report(
-                        request.name,
-                        drive(self.writer, request.gate, request.reason),
-                        request.since_ns,
-                    )
+                    self._carry_out(request)
                 elif job is not None:
                     self._report(job[0], job[1](self.writer), None)
             except Exception:
@@ -136,6 +137,23 @@ class GateWorker:
                 _LOG.exception(KNOB_JOB_FAILED, self.writer.volume.name)
             finally:
                 self._end()
+
+    def _carry_out(self, request: _GateRequest) -> None:
+        """Set a gate, unless a newer one was asked for while originals were journalled."""
+        before = len(self.writer.owned)
+        failures = claim(self.writer, request.gate, request.reason)
+        if len(self.writer.owned) > before:
+            self._claimed_ns = self.writer.now_ns()
+        with self._changed:
+            superseded = self._next_gate is not None
+        since_ns = request.since_ns
+        if request.gate.kind is GateKind.CLOSED and (since_ns or 0) <= self._claimed_ns:
+            # No request waited for the close of a gate that was never open.
+            since_ns = None
+        if superseded or (failures and request.gate.kind in _LETS_THROUGH):
+            self._report(request.name, failures, since_ns)
+            return
+        self._report(request.name, drive(self.writer, request.gate, request.reason), since_ns)
 
     def _begin(self) -> None:
         self._busy = True
@@ -146,6 +164,21 @@ class GateWorker:
             self._busy = False
             self.generation += 1
             self._changed.notify_all()
+
+
+def claim(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
+    """Journal the originals of all knobs that this gate and its close take; return the failures.
+
+    An original waits for a disk. After the gate has opened, the close, and the requests with it,
+    would wait for that disk.
+    """
+    if gate.kind is GateKind.RELEASED or not writer.gate_is_ours:
+        return []
+    queues = _queue_steps(writer, gate) if gate.queue_depth else ()
+    steps = (*queues, *writer.plan.base, *writer.plan.steps(gate), *writer.plan.steps(_CLOSED))
+    failures = writer.claim(steps, reason)
+    needed = {each.knob for each in steps} - {each.knob for each in queues}
+    return [each for each in failures if each.action.knob in needed]
 
 
 def drive(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
@@ -164,7 +197,9 @@ def drive(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
     outcomes = writer.apply(_queue_steps(writer, gate), reason) if gate.queue_depth else []
     writer.lacking |= {each.action.knob for each in outcomes if each.kind is OutcomeKind.FAILED}
     for step in plan.base:
-        if step.knob not in writer.owned and step.knob not in writer.lacking:
+        owned = writer.owned.get(step.knob)
+        first = owned is None or owned.unwritten
+        if first and step.knob not in writer.lacking:
             outcomes += writer.apply((step,), reason)
     outcomes += writer.apply(plan.steps(gate), reason)
     if not gate.queue_depth:

@@ -16,6 +16,7 @@ from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
+from ebbgate.actuators.reason import Reason
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
 from ebbgate.knobs.knob import ResetCause, parse_value
@@ -25,18 +26,6 @@ from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
 from ebbgate.probes.dm_status import table_threshold_sectors
 
 _TAKE_OVER_TRIES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Who wants a write and why, for the log and the journal.
-
-    `decision`: the number of the decision behind it, counted by the volume's loop.
-    """
-
-    strategy: str
-    text: str
-    decision: int | None = None
 
 
 @dataclass(slots=True)
@@ -79,6 +68,18 @@ class KnobWriter:
             if outcome.kind in NOT_WRITTEN:
                 break
         return outcomes
+
+    def claim(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
+        """Journal the originals of knobs that are not owned; write none. Return the failures."""
+        failures = []
+        for step in steps:
+            if step.knob not in self.owned and step.knob not in self.manual | self.lacking:
+                failure = self._take_over(self._action(step.knob, None, step.value, reason))
+                if failure is None:
+                    self.owned[step.knob].unwritten = True
+                elif step.knob not in self.lacking:
+                    failures.append(failure)
+        return failures
 
     def release(self, knobs: Iterable[str], reason: Reason) -> list[Outcome]:
         """Restore the originals of these knobs, as far as they are owned.
@@ -243,6 +244,7 @@ class KnobWriter:
             return self._outcome(action, OutcomeKind.MANUAL)
         if owned is None:
             return self._first_write(step, action)
+        owned.unwritten = False
         if self._is_current(step, owned):
             return self._outcome(action, OutcomeKind.UNCHANGED)
         foreign = self._written_by_others(action, owned) if knob.verified else None

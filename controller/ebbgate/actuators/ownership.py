@@ -239,13 +239,14 @@ class OwnedKnob:
     """A knob that ebbgate has written: its journal entry and the last value, in the kernel's unit.
 
     `tried`: a value whose write failed; the knob may have it nevertheless. `owned_since_ns`: when
-    the original was journalled.
+    the original was journalled. `unwritten`: it is journalled only, and `written` is the original.
     """
 
     entry: JournalEntry
     written: str
     owned_since_ns: int
     tried: str | None = None
+    unwritten: bool = False
 
     @property
     def original(self) -> str:

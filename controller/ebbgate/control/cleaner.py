@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from ebbgate.actuators.knob_writer import Reason
+from ebbgate.actuators.reason import Reason
 from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import TABLE

@@ -16,7 +16,8 @@ from typing import Protocol
 from ebbgate.actuators.bcache_steps import Step, congestion_off_steps, write
 from ebbgate.actuators.gate_plan import cleaner_step
 from ebbgate.actuators.gate_worker import GateWorker, Job
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.control.knob_jobs import cutoff_job, nr_requests_job, scheduler_job, split_job
 from ebbgate.knobs.catalog import (
     CONGESTED,

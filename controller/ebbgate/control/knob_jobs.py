@@ -9,7 +9,8 @@ from __future__ import annotations
 from ebbgate.actuators.bcache_steps import Step, cutoff_steps, write
 from ebbgate.actuators.gate_plan import split_steps
 from ebbgate.actuators.gate_worker import Job, original_value
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import NOT_WRITTEN, Outcome

@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ebbgate.actuators.bcache_steps import Step, write
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import same_value

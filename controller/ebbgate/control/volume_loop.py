@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ebbgate.actuators.gate_worker import GateWorker
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.control.cleaner import Cleaner
 from ebbgate.control.knob_driver import EventSink, KnobDriver
 from ebbgate.control.overrides import VolumeOverrides

@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
+import errno
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Event
 
 import pytest
 
-from ebbgate.actuators.bcache_steps import write
+from ebbgate.actuators.bcache_steps import GATE_KNOBS, write
 from ebbgate.actuators.gate_worker import GateWorker
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
-from ebbgate.knobs.catalog import RUNNING
-from ebbgate.model.decision import Gate, GateKind, Outcome
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
+from ebbgate.knobs.catalog import PERCENT, RATE, RUNNING
+from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume
 from tests.fake_journal import FakeJournal
@@ -24,7 +26,21 @@ from tests.waiting import until
 
 REASON = Reason("idle_destage", "a test")
 CLOSED = Gate(GateKind.CLOSED, 512)
+OPEN = Gate(GateKind.OPEN)
 DEADLINE_S = 20.0
+
+
+class SlowJournal(FakeJournal):
+    """A journal whose disk a test keeps waiting. `before`: called before a knob is journalled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[str, Callable[[], object]] = {}
+
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        if entry.knob in self.before:
+            self.before[entry.knob]()
+        return super().put(entry)
 
 
 class GateHarness:
@@ -33,23 +49,27 @@ class GateHarness:
     def __init__(self, root: Path) -> None:
         fake_bcache(root)
         self.sysfs = WatchedSysfs(root)
-        self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
-        writer = KnobWriter(self.sysfs, volume(), FakeJournal(), "this boot")
+        self.reports: Queue[tuple[str, list[Outcome], int | None]] = Queue()
+        self.journal = SlowJournal()
+        writer = KnobWriter(self.sysfs, volume(), self.journal, "this boot")
         self.worker = GateWorker(writer, lambda *report: self.reports.put(report))
         self.stuck = Event()
         self.let_go = Event()
 
-    def report(self) -> tuple[str, list[Outcome], int]:
+    def report(self) -> tuple[str, list[Outcome], int | None]:
         return self.reports.get(timeout=DEADLINE_S)
 
     def hang_at(self, knob: str) -> None:
         """The next write to the knob hangs until `let_go`."""
+        self.sysfs.before[knob] = self._hang
 
-        def hang() -> None:
-            self.stuck.set()
-            assert self.let_go.wait(DEADLINE_S)
+    def hang_in_journal(self, knob: str) -> None:
+        """The journalling of the knob's original hangs until `let_go`."""
+        self.journal.before[knob] = self._hang
 
-        self.sysfs.before[knob] = hang
+    def _hang(self) -> None:
+        self.stuck.set()
+        assert self.let_go.wait(DEADLINE_S)
 
     def set_gate(self, gate: Gate, name: str = "gate", since_ns: int | None = None) -> None:
         self.worker.set_gate(gate, REASON, name, since_ns)
@@ -88,6 +108,44 @@ def test_only_the_newest_waiting_gate_is_set(harness: GateHarness) -> None:
     assert rates == [str(1 * MIB // 512), str(8 * MIB // 512)]
     with pytest.raises(Empty):
         harness.reports.get_nowait()
+
+
+def test_a_gate_opens_after_the_knobs_of_its_close_are_journalled(harness: GateHarness) -> None:
+    seen = []
+    for knob in GATE_KNOBS:
+        harness.journal.before[knob] = lambda: seen.append(list(harness.sysfs.log))
+    harness.set_gate(OPEN)
+    assert harness.report()[0] == "gate"
+    assert seen == [[]] * len(GATE_KNOBS)
+    assert (PERCENT, "0") in harness.sysfs.log
+    harness.set_gate(CLOSED, since_ns=NS_PER_S)
+    assert harness.report()[2] == NS_PER_S
+
+
+def test_a_gate_does_not_open_where_a_close_came_while_the_journal_waited(
+    harness: GateHarness,
+) -> None:
+    harness.hang_in_journal(RATE)
+    harness.set_gate(OPEN)
+    assert harness.stuck.wait(DEADLINE_S)
+    harness.set_gate(CLOSED, since_ns=17)
+    harness.let_go.set()
+    assert harness.report()[1] == []
+    _name, outcomes, since_ns = harness.report()
+    assert since_ns is None, "nothing was open, so no request waited"
+    assert [each.action.new for each in outcomes if each.action.knob == PERCENT] == ["40"]
+    assert (PERCENT, "0") not in harness.sysfs.log
+
+
+def test_a_gate_does_not_open_where_its_close_cannot_be_journalled(harness: GateHarness) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    harness.journal.before[RATE] = full
+    harness.set_gate(OPEN)
+    _name, outcomes, _since_ns = harness.report()
+    assert [(each.action.knob, each.kind) for each in outcomes] == [(RATE, OutcomeKind.REFUSED)]
+    assert harness.sysfs.log == []
 
 
 def test_all_jobs_run_in_order_after_the_gate(harness: GateHarness) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.actuators.bcache_steps import BASE, cutoff_steps, write
-from ebbgate.actuators.knob_writer import Reason
+from ebbgate.actuators.reason import Reason
 from ebbgate.knobs.catalog import KNOBS
 from ebbgate.knobs.knob import Knob
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind

@@ -16,7 +16,7 @@ from ebbgate.actuators.bcache_steps import (
     cutoff_steps,
 )
 from ebbgate.actuators.gate_plan import cleaner_step, plan_for, split_steps
-from ebbgate.actuators.knob_writer import Reason
+from ebbgate.actuators.reason import Reason
 from ebbgate.knobs.catalog import BOUNDS, BY_NAME, KNOBS, NEVER, TABLE, same_value
 from ebbgate.knobs.knob import Knob, ResetCause
 from ebbgate.knobs.places import knob_path

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ebbgate.actuators.gate_plan import cleaner_step
-from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.reason import Reason
 from ebbgate.actuators.restore import restore
 from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry, OutcomeKind
