@@ -29,6 +29,7 @@ from tests.lab import host
 from tests.lab.errors import NoLab
 
 SECONDS: Final = {"10min": 600.0, "short": 60.0, "20s": 20.0}
+TMPFS: Final = "/dev/shm"
 COMPARED_FROM_S: Final = 60.0
 """A shorter run has no measurement without the attacker to compare with."""
 QUIET_S_MAX: Final = 15.0
@@ -63,8 +64,8 @@ LEAST_A_MINUTE: Final = {
 }
 """Minimum amount of activity per minute for a valid result."""
 NOTES: Final = (
-    "without a guest: the knobs are files and the probe plays recordings; the daemon, its socket,"
-    " its history and `ebbgate restore` are real",
+    "without a guest: the knobs are files of a tmpfs and the probe plays recordings; the daemon,"
+    " its socket, its history and `ebbgate restore` are real",
     "a test group stands for the group ebbgate; attacker and honest clients run at nice 10,"
     " as ebbgate-web does",
     "honest_ms: from connecting until accepted or refused; outcome_ms: until the outcome, which"
@@ -83,8 +84,11 @@ def run(context: Context) -> Report:
     seconds = SECONDS[context.variant or "10min"]
     runs: dict[str, list[dict[str, float]]] = {"quiet": [], "attacked": []}
     for repetition in range(context.repetitions):
-        with tempfile.TemporaryDirectory(prefix="ebbgate-hostile-") as name:
-            machine = HostileMachine(Path(name))
+        with (
+            tempfile.TemporaryDirectory(prefix="ebbgate-hostile-") as name,
+            tempfile.TemporaryDirectory(prefix="ebbgate-hostile-sys-", dir=TMPFS) as memory,
+        ):
+            machine = HostileMachine(Path(name), Path(memory))
             machine.begin()
             try:
                 if seconds >= COMPARED_FROM_S:
