@@ -124,9 +124,15 @@ def scheduled_ns(pid: int) -> dict[int, tuple[int, int]]:
     with contextlib.suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                ran, waited = (thread / "schedstat").read_text().split()[:2]
-                found[int(thread.name)] = int(ran), int(waited)
+                found[int(thread.name)] = thread_scheduled_ns(pid, int(thread.name))
     return found
+
+
+def thread_scheduled_ns(pid: int, thread: int) -> tuple[int, int]:
+    """The same of one thread. Raises OSError if it has ended."""
+    text = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text()
+    ran, waited = text.split()[:2]
+    return int(ran), int(waited)
 
 
 def text_of(path: Path) -> str:
