@@ -92,8 +92,11 @@ def warm_parts() -> dict[str, Any]:
             left_out=left_out,
         ),
     )
-    pin = PinStatus(1, GUEST_DISK, PinState.HOT, "admin", "", 700 * MIB, 0.21, 0.998, NS_PER_S)
-    document = status_to_json(VolumeStatus(jobs=jobs, pins=(pin,)))
+    pins = (
+        PinStatus(1, GUEST_DISK, PinState.HOT, "admin", "", 700 * MIB, 0.21, 0.998, NS_PER_S),
+        PinStatus(2, "/srv/db/orders", PinState.ABSENT, "admin", "not looked at yet"),
+    )
+    document = status_to_json(VolumeStatus(jobs=jobs, pins=pins))
     return {key: document[key] for key in ("jobs", "pins")}
 
 

@@ -20,6 +20,7 @@ export const PATIENCE_MS = Number(process.env.EBBGATE_PATIENCE_MS ?? 30_000);
 export const PAGES = {
   overview: ".volume-card, .volume-row, .empty h2",
   heat: ".heat-item .reading, .empty h2",
+  pins: ".pins li, .empty h2",
   decisions: ".decision, .empty h2",
   advice: ".advice, .empty h2",
   policy: ".pick",

@@ -12,7 +12,10 @@ from tests.browser import node
 from tests.browser.stack import UI, Stack, stack
 
 TIMEOUT_S = 900
-PARTS = ("pages", "heat", "decisions", "changes", "advice", "policy", "keyboard", "connection")
+PARTS = (
+    *("pages", "heat", "pins", "decisions", "changes", "advice"),
+    *("policy", "keyboard", "connection"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import { doctorPage } from "./views/doctor";
 import { heatPage } from "./views/heat";
 import { layout } from "./views/layout";
 import { overview } from "./views/overview";
+import { pinsPage } from "./views/pinsPage";
 import { policyPage } from "./views/policy";
 import type { View } from "./views/view";
 import { volumePage } from "./views/volume";
@@ -17,6 +18,7 @@ const PAGES: Readonly<Record<Page, (parent: HTMLElement, route: Route) => View>>
   overview,
   volume: volumePage,
   heat: heatPage,
+  pins: pinsPage,
   decisions: decisionsPage,
   advice: advicePage,
   policy: policyPage,
@@ -26,6 +28,7 @@ const TITLES: Readonly<Record<Page, string>> = {
   overview: "Overview",
   volume: "Volume",
   heat: "Heat",
+  pins: "Pins",
   decisions: "Decisions",
   advice: "Advice",
   policy: "Policy",

@@ -283,6 +283,13 @@ def test_policy_that_exceeds_a_line_is_refused(web: WebHarness) -> None:
         (intent_json("drain", for_ns=0), "drain: for_ns: "),
         (intent_json("hold", on="yes"), "hold: on: "),
         (intent_json("undo", action_id=-1), "undo: action_id: "),
+        (intent_json("pin", path="/srv/db"), "pin takes no volume"),
+        (intent_json("pin", None), "pin needs path"),
+        (intent_json("pin", None, path="/srv/db", force=True), "pin: unknown argument force"),
+        (intent_json("unpin", None), "unpin needs either a pin or a path"),
+        (intent_json("unpin", None, pin=1, path="/srv/db"), "unpin needs either a pin or a path"),
+        (intent_json("unpin", None, pin=0), "unpin: pin: "),
+        (intent_json("unpin", None, pin="1"), "unpin: pin: "),
         ([], ""),
         ({}, "kind: "),
         ({"kind": True}, "kind: "),
@@ -298,6 +305,38 @@ def test_invalid_request_is_refused_and_not_saved(web: WebHarness, wanted: Any, 
     assert answer.error["message"].startswith(where)
     assert asked.requests == [], "the table refuses it here already"
     assert len(web.get("/intents").json["intents"]) == 4
+
+
+@pytest.mark.parametrize("kind", ["warm", "pin", "unpin"])
+@pytest.mark.parametrize("path", ["srv/db", "/" + "x" * 4095, "/a\x1b[2J", "/a\n", "", 7, ["/a"]])
+def test_paths_that_may_be_named_are_the_same_for_warm_and_pin(
+    web: WebHarness, kind: str, path: object
+) -> None:
+    with web.daemon() as asked:
+        answer = web.post("/intents", intent_json(kind, None, path=path), **RIGHT)
+    assert answer.status == 422, answer.body
+    assert answer.error["message"].startswith(f"{kind}: path: ")
+    assert answer.error["hint"]
+    assert asked.requests == []
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        intent_json("pin", None, path="/srv/db/hot"),
+        intent_json("unpin", None, pin=7),
+        intent_json("unpin", None, path="/srv/db/hot"),
+    ],
+)
+def test_pins_are_sent_on_with_the_token_alone(web: WebHarness, wanted: dict[str, Any]) -> None:
+    with web.daemon() as asked:
+        assert web.post("/intents", wanted).status == 401
+        assert asked.requests == []
+        answer = web.post("/intents", wanted, **RIGHT)
+    assert answer.status == 202, answer.body
+    (request,) = asked.requests
+    assert intent_json(request.kind, request.volume, **request.args) == wanted
+    assert {key: answer.json[key] for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("who", ["x" * 65, "a\x07b", "a\x9bb"])

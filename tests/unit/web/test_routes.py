@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ebbgate.model.pin import PinState, PinStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
@@ -121,6 +122,23 @@ def test_forecast_of_never_is_null_and_listed(web: WebHarness) -> None:
     said = web.get("/volumes/bcache0").json
     assert said["time_to_full_s"] is None
     assert "time_to_full_s" in said["never"]
+
+
+def test_pins_are_listed_with_size_state_and_reason(web: WebHarness) -> None:
+    pins = (
+        PinStatus(3, "/srv/a", PinState.HOT, "jo", "", 4096, 0.1, 1.0, 5, 6),
+        PinStatus(4, "/srv/b", PinState.ABSENT, "jo", "not looked at yet"),
+    )
+    with closing(Store.open(web.config.history_path)) as store:
+        with closing(History.open(web.config.history_path)) as history:
+            status = history.statuses().volumes["bcache0"].status
+        store.set_live("bcache0", status_to_json(replace(status, pins=pins)), web.now_ns)
+    answer = web.get("/volumes/bcache0")
+    assert complaint(answer.json, schema_of("/volumes/bcache0", "get", 200)) == ""
+    hot, absent = answer.json["pins"]
+    assert (hot["id"], hot["path"], hot["state"], hot["size_bytes"]) == (3, "/srv/a", "hot", 4096)
+    assert (absent["state"], absent["why"]) == ("absent", "not looked at yet")
+    assert absent["size_bytes"] is absent["hit_ratio"] is None
 
 
 def test_the_hit_ratio_counts_reads_of_the_last_minutes(still: WebHarness) -> None:

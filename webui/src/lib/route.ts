@@ -5,6 +5,7 @@ export const PAGES = [
   "overview",
   "volume",
   "heat",
+  "pins",
   "decisions",
   "advice",
   "policy",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Changes of a volume: mode, hold, release, drain, clean, set.
+// Changes of a volume: mode, hold, release, drain, clean, set, warm, pin.
 import type { Volume } from "../api/types";
 import { parseNs, untilClockNs } from "../lib/duration";
 import { knobValue, plural } from "../lib/format";
@@ -8,7 +8,7 @@ import { attribute, button, h, text } from "./dom";
 import { field, form } from "./form";
 import { jobList } from "./jobs";
 import { askReleaseAll, endHold, overrideList, rowsOf } from "./overrides";
-import { pinList } from "./pins";
+import { askPin, pinList } from "./pins";
 import { requestChange } from "./actions";
 
 const MODES: readonly (readonly [string, string])[] = [
@@ -49,6 +49,7 @@ export function controls(): Controls {
     "Release all …",
     withVolume((volume) => void askReleaseAll(volume)),
   );
+  const pin = button("Pin …", askPin);
   const jobs = jobList();
   const lists = [overrideList(), jobs, pinList()];
   const element = h(
@@ -63,6 +64,7 @@ export function controls(): Controls {
       clean,
       button("Change a setting …", withVolume(askSet)),
       jobs.begin,
+      pin,
       releaseAll,
     ),
     lists.map((each) => each.element),
@@ -77,6 +79,7 @@ export function controls(): Controls {
       text(hold, volume.frozen ? "End hold" : "Hold …");
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
+      pin.hidden = volume.kind === "dm-writecache";
       releaseAll.hidden = rowsOf(volume).length === 0;
       lists.forEach((each) => each.update(volume));
     },

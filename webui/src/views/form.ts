@@ -24,6 +24,28 @@ export function form(title: string, content: Child, yes: string, send: () => str
   );
 }
 
+/** A field for the full path of a file on the server. `problem`: what is wrong with it, or null. */
+export interface PathField {
+  content: Child;
+  value: () => string;
+  problem: () => string | null;
+}
+
+export function pathField(hint: string): PathField {
+  const input = h("input", {
+    type: "text",
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    required: true,
+    placeholder: "/srv/db/orders",
+  });
+  const value = (): string => input.value.trim();
+  const problem = (): string | null =>
+    value().startsWith("/") ? null : "Enter the full path of the file, which begins with /.";
+  return { content: field("File", input, hint), value, problem };
+}
+
 export function field(label: string, input: HTMLElement, hint = ""): Child {
   const id = uid("field");
   input.id = id;

@@ -12,6 +12,7 @@ import { askToken } from "./token";
 const NAVIGATION: readonly (readonly [Page, string])[] = [
   ["overview", "Overview"],
   ["heat", "Heat"],
+  ["pins", "Pins"],
   ["decisions", "Decisions"],
   ["advice", "Advice"],
   ["policy", "Policy"],

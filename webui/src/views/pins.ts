@@ -1,48 +1,96 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Pinned files of a volume, each with a button that ends its pin.
+// Pinned files of a volume: a list that can end each pin, and the dialogs that pin and unpin.
 import type { Pin, Volume } from "../api/types";
-import { bytes, ratio } from "../lib/format";
+import { pinFigures, stateLabel } from "../lib/pins";
 import { requestChange } from "./actions";
-import { button, fill, h, text } from "./dom";
+import { confirm } from "./dialog";
+import { attribute, button, h, text } from "./dom";
+import { form, pathField } from "./form";
 
 export interface Pins {
   element: HTMLElement;
   update: (volume: Volume) => void;
 }
 
-export function pinList(): Pins {
-  const element = h("ul", { class: "overrides", "aria-label": "Pinned files" });
-  let shown = "";
+interface Row {
+  element: HTMLElement;
+  update: (volume: Volume, pin: Pin) => void;
+}
+
+export function pinList(label = "Pinned files"): Pins {
+  const element = h("ul", { class: "pins", "aria-label": label });
+  const rows = new Map<number, Row>();
+  // Rows stay in place, so that the focus survives.
   const update = (volume: Volume): void => {
-    const key = JSON.stringify(volume.pins.map((pin) => pin.id));
-    if (key !== shown) {
-      shown = key;
-      fill(
-        element,
-        volume.pins.map((pin) => item(volume, pin)),
-      );
+    for (const [id, row] of rows) {
+      if (volume.pins.some((pin) => pin.id === id)) continue;
+      row.element.remove();
+      rows.delete(id);
     }
-    volume.pins.forEach((pin, i) => {
-      const label = element.children[i]?.firstElementChild;
-      if (label) text(label, pinLabel(pin));
+    volume.pins.forEach((pin, index) => {
+      const row = rows.get(pin.id) ?? makeRow(volume, pin);
+      rows.set(pin.id, row);
+      if (element.children[index] !== row.element)
+        element.insertBefore(row.element, element.children[index] ?? null);
+      row.update(volume, pin);
     });
   };
   return { element, update };
 }
 
-function item(volume: Volume, pin: Pin): HTMLElement {
-  const title = `${volume.title}: unpin ${pin.path}`;
-  const unpin = button("Unpin", () => void requestChange(title, "unpin", null, { pin: pin.id }), {
+function makeRow(volume: Volume, pin: Pin): Row {
+  let now = { volume, pin };
+  const state = h("span", { class: "badge" });
+  const figures = h("p", { class: "hint" });
+  const why = h("p", { class: "why" });
+  const unpin = button("Unpin …", () => void askUnpin(now.volume, now.pin), {
     class: "button small",
-    "aria-label": `Unpin ${pin.path}`,
+    "aria-label": `Unpin … ${pin.path}`,
   });
-  return h("li", {}, h("span"), unpin);
+  const element = h(
+    "li",
+    {},
+    h("div", {}, h("p", {}, h("code", {}, pin.path), " ", state), why, figures),
+    unpin,
+  );
+  return {
+    element,
+    update: (volume, pin) => {
+      now = { volume, pin };
+      text(state, stateLabel(pin.state));
+      attribute(state, "data-pin", pin.state);
+      text(figures, pinFigures(pin));
+      text(why, pin.why);
+    },
+  };
 }
 
-function pinLabel(pin: Pin): string {
-  const share = pin.cache_ratio === null ? "" : `, ${ratio(pin.cache_ratio)} of the cache`;
-  const size = pin.size_bytes === null ? "" : `, ${bytes(pin.size_bytes)}${share}`;
-  const hits = pin.hit_ratio === null ? "" : `, ${ratio(pin.hit_ratio)} of touches hit`;
-  const why = pin.why === "" ? "" : `: ${pin.why}`;
-  return `Pinned: ${pin.path}, ${pin.state.replace("_", " ")}${size}${hits}${why}`;
+export function askPin(): void {
+  const path = pathField(
+    "Its full path on the server. It is read into the cache of its volume and kept there until you unpin it or it is deleted, also across restarts; the file is not changed. The pinned files of a volume may take a quarter of its cache, unless the settings of ebbgate name another share.",
+  );
+  form("Pin a file", path.content, "Pin", () => {
+    const wrong = path.problem();
+    if (wrong !== null) return wrong;
+    void requestChange(`Pin ${path.value()}`, "pin", null, { path: path.value() });
+    return null;
+  });
+}
+
+async function askUnpin(volume: Volume, pin: Pin): Promise<void> {
+  const confirmed = await confirm(
+    `Unpin a file on ${volume.title}`,
+    [
+      h("p", {}, h("code", {}, pin.path)),
+      h(
+        "p",
+        { class: "hint" },
+        "ebbgate no longer keeps it in the cache. What is there now stays until the kernel needs the room.",
+      ),
+    ],
+    "Unpin",
+  );
+  // The number: a long path is shortened here.
+  if (confirmed)
+    await requestChange(`${volume.title}: unpin ${pin.path}`, "unpin", null, { pin: pin.id });
 }
