@@ -63,6 +63,32 @@ for (const theme of ["light", "dark"]) {
   });
 }
 
+test("the dialogs of warm-ups and pins keep the layout in both themes", async () => {
+  for (const [theme, width] of [
+    ["light", 360],
+    ["dark", 1280],
+    ["dark", 360],
+    ["light", 1280],
+  ]) {
+    const tab = await harness.tab(browser, { width, theme, height: 760 });
+    await harness.openVolume(tab.page, await harness.someVolume(tab.page));
+    for (const [opener, name] of [
+      ["Warm …", "warm"],
+      ["Pin …", "pin"],
+      [/^Unpin …/, "unpin"],
+    ]) {
+      await tab.page.getByRole("button", { name: opener }).first().click();
+      const dialog = tab.page.getByRole("dialog");
+      if (name === "warm") await dialog.getByLabel("What").selectOption({ index: 1 });
+      await look(tab, `dialog-${name}`, width, theme);
+      await tab.page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+    }
+    tab.assertClean();
+    await tab.close();
+  }
+});
+
 function visit(page, name) {
   return harness.visit(page, name);
 }

@@ -290,6 +290,15 @@ def test_policy_that_exceeds_a_line_is_refused(web: WebHarness) -> None:
         (intent_json("unpin", None, pin=1, path="/srv/db"), "unpin needs either a pin or a path"),
         (intent_json("unpin", None, pin=0), "unpin: pin: "),
         (intent_json("unpin", None, pin="1"), "unpin: pin: "),
+        (intent_json("warm", from_bytes=0, to_bytes=0), "warm: a volume takes a range"),
+        (intent_json("warm", from_bytes=2, to_bytes=1), "warm: a volume takes a range"),
+        (intent_json("warm", path="/srv/db", to_bytes=1), "warm: a volume takes a range"),
+        (intent_json("warm", None, to_bytes=1), "warm needs a path, or a volume"),
+        (intent_json("warm", to_bytes="1GiB"), "warm: to_bytes: "),
+        (intent_json("warm", to_bytes=1.5), "warm: to_bytes: "),
+        (intent_json("warm", from_bytes=-1, to_bytes=1), "warm: from_bytes: "),
+        (intent_json("warm", to_bytes=2**63), "warm: to_bytes: "),
+        (intent_json("warm", to_bytes=1, bandwidth_bytes_per_s=1), "warm: bandwidth_bytes_per_s: "),
         ([], ""),
         ({}, "kind: "),
         ({"kind": True}, "kind: "),
@@ -326,9 +335,13 @@ def test_paths_that_may_be_named_are_the_same_for_warm_and_pin(
         intent_json("pin", None, path="/srv/db/hot"),
         intent_json("unpin", None, pin=7),
         intent_json("unpin", None, path="/srv/db/hot"),
+        intent_json("warm", from_bytes=0, to_bytes=2**30),
+        intent_json("warm", from_bytes=2**20, to_bytes=2**52, bandwidth_bytes_per_s=2**24),
     ],
 )
-def test_pins_are_sent_on_with_the_token_alone(web: WebHarness, wanted: dict[str, Any]) -> None:
+def test_pins_and_ranges_are_sent_on_with_the_token_alone(
+    web: WebHarness, wanted: dict[str, Any]
+) -> None:
     with web.daemon() as asked:
         assert web.post("/intents", wanted).status == 401
         assert asked.requests == []

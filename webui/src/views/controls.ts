@@ -8,7 +8,7 @@ import { attribute, button, h, text } from "./dom";
 import { field, form } from "./form";
 import { jobList } from "./jobs";
 import { askReleaseAll, endHold, overrideList, rowsOf } from "./overrides";
-import { askPin, pinList } from "./pins";
+import { askPin, pinGroup } from "./pins";
 import { requestChange } from "./actions";
 
 const MODES: readonly (readonly [string, string])[] = [
@@ -51,7 +51,7 @@ export function controls(): Controls {
   );
   const pin = button("Pin …", askPin);
   const jobs = jobList();
-  const lists = [overrideList(), jobs, pinList()];
+  const lists = [overrideList(), jobs, pinGroup()];
   const element = h(
     "section",
     { class: "controls", "aria-label": "Changes" },

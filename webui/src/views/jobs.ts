@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Warm-ups of a volume: a list that can pause and end each one, and a dialog that begins one.
+// Warm-ups of a volume: a list that can pause and end each one, and a button for another one.
 import type { Job, Volume } from "../api/types";
 import { bytes } from "../lib/format";
+import { targetLabel } from "../lib/size";
 import { requestChange } from "./actions";
 import { button, fill, h, text } from "./dom";
-import { field, form } from "./form";
+import { askWarm } from "./warm";
 
 const OVER: readonly string[] = ["done", "failed", "cancelled"];
 const SHOWN_OVER = 3;
-const MIB = 2 ** 20;
 
 export interface Jobs {
   element: HTMLElement;
@@ -67,36 +67,12 @@ function jobLabel(job: Job): string {
     : `, ${bytes(job.read_bytes)} of ${bytes(job.total_bytes)}`;
   const why = job.why === "" ? "" : `: ${job.why}`;
   const left = Object.entries(job.left_out).map(([reason, n]) => `; without ${bytes(n)} ${reason}`);
-  return `Warm-up of ${job.target}, ${job.state}${progress}${why}${left.join("")}`;
+  return `Warm-up of ${targetLabel(job.target)}, ${job.state}${progress}${why}${left.join("")}`;
 }
 
 async function control(volume: Volume, job: Job, action: string): Promise<void> {
   await requestChange(`${volume.title}: ${action} job ${job.id}`, "job", null, {
     job: job.id,
     action,
-  });
-}
-
-function askWarm(volume: Volume): void {
-  const path = h("input", { type: "text", autocomplete: "off", required: true });
-  const rate = h("input", { type: "number", min: "1", step: "1" });
-  const content = [
-    field(
-      "File",
-      path,
-      "Its full path on the server. It is read into the cache while users do not need the disk, else slowly; the file is not changed.",
-    ),
-    field("MiB per second", rate, "At most. Empty: no limit."),
-  ];
-  form(`Warm a file on ${volume.title}`, content, "Warm", () => {
-    const limit = rate.value === "" ? undefined : rate.valueAsNumber * MIB;
-    const args = { path: path.value.trim() };
-    void requestChange(
-      `${volume.title}: warm ${args.path}`,
-      "warm",
-      null,
-      limit === undefined ? args : { ...args, bandwidth_bytes_per_s: limit },
-    );
-    return null;
   });
 }

@@ -4,7 +4,7 @@ import type { Pin, Volume } from "../api/types";
 import { pinFigures, stateLabel } from "../lib/pins";
 import { requestChange } from "./actions";
 import { confirm } from "./dialog";
-import { attribute, button, h, text } from "./dom";
+import { attribute, button, h, text, uid } from "./dom";
 import { form, pathField } from "./form";
 
 export interface Pins {
@@ -17,7 +17,24 @@ interface Row {
   update: (volume: Volume, pin: Pin) => void;
 }
 
-export function pinList(label = "Pinned files"): Pins {
+/** The pins of a volume under a heading; hidden without any. */
+export function pinGroup(): Pins {
+  const id = uid("pins");
+  const list = pinList("Pinned files");
+  const element = h(
+    "section",
+    { class: "pin-group", "aria-labelledby": id },
+    h("h2", { id }, "Pinned files"),
+    list.element,
+  );
+  const update = (volume: Volume): void => {
+    element.hidden = volume.pins.length === 0;
+    list.update(volume);
+  };
+  return { element, update };
+}
+
+export function pinList(label: string): Pins {
   const element = h("ul", { class: "pins", "aria-label": label });
   const rows = new Map<number, Row>();
   // Rows stay in place, so that the focus survives.
