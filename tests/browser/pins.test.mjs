@@ -89,3 +89,21 @@ test(
   },
   { expected: /ERR_FAILED/ },
 );
+
+test(
+  "without any pin the page says so and still pins",
+  async (page) => {
+    await page.route(/api\/v1\/events/, (route) => route.abort());
+    await page.route(/api\/v1\/volumes$/, async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      for (const each of json.volumes) each.pins = [];
+      await route.fulfill({ response, json });
+    });
+    await harness.visit(page, "pins");
+    await page.getByRole("heading", { name: "No pinned files" }).waitFor();
+    await page.getByRole("button", { name: "Pin a file …" }).click();
+    await page.getByRole("dialog", { name: "Pin a file" }).waitFor();
+  },
+  { expected: /ERR_FAILED/ },
+);

@@ -72,7 +72,9 @@ test(
       json.volumes[1].kind = "dm-writecache";
       await route.fulfill({ response, json });
     });
-    const offered = ["Warm …", "Pin …"].map((name) => page.getByRole("button", { name, exact: true }));
+    const offered = ["Warm …", "Pin …"].map((name) =>
+      page.getByRole("button", { name, exact: true }),
+    );
     await harness.openVolume(page, "bcache0");
     await page.getByText("Warm-up of 1 MiB to 1 GiB, ").waitFor();
     for (const button of offered) assert.ok(await button.isVisible());
