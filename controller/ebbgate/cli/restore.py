@@ -27,6 +27,7 @@ from ebbgate.cli.intents import ask, named, who
 from ebbgate.errors import ActuationError, ConfigError, EbbgateError, Unavailable
 from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase
+from ebbgate.kernel.sysfs import BLOCK
 from ebbgate.log_messages.service import SETTINGS_WRONG_FOR_RESTORE
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind, Override, OverrideKind
@@ -198,18 +199,28 @@ def _end_overrides(context: Context, volume: str | None) -> list[str]:
     if not path.exists():
         return []
     name = volume.removeprefix("/dev/") if volume else None
+    found = context.sysfs.read_text(BLOCK / name / "bcache/backing_dev_uuid") if name else None
+    uuid = found or ""
     try:
         with closing(OverrideDatabase.open(path, heal=False)) as database:
             over = [
                 each
                 for each in database.load().overrides
-                if each.kind is not OverrideKind.MANUAL and name in (None, each.volume)
+                if each.kind is not OverrideKind.MANUAL
+                and (name is None or _is_of(each, name, uuid))
             ]
             why = f"{who()} requested restore"
             database.end({each.id: why for each in over}, context.wall_ns())
     except (EbbgateError, OSError, sqlite3.Error) as error:
         return [f"overrides (set, hold, drain) could not be ended: {error}"]
     return [_ended(each) for each in over]
+
+
+def _is_of(override: Override, name: str, uuid: str) -> bool:
+    """Return whether an override is of the volume that has this name, and this uuid if any."""
+    if uuid and override.device_uuid:
+        return override.device_uuid == uuid
+    return override.volume == name
 
 
 def _ended(override: Override) -> str:

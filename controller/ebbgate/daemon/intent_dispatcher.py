@@ -269,7 +269,7 @@ class IntentDispatcher:
 
     async def _ended(self, loop: VolumeLoop, mode: Mode, text: str) -> str:
         """Keep a mode that lets ebbgate do less, which is in force already. Raises EbbgateError."""
-        self.registry.modes[loop.volume.name] = mode
+        self.registry.take_mode(loop.volume.name, mode)
         kept = [self.registry.saved(), self.registry.keep_mode(loop.volume.name, mode)]
         failed = await asyncio.gather(*kept, return_exceptions=True)
         await _settled(loop)

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.chosen_modes import ChosenModes
+from ebbgate.daemon.chosen_rows import is_of, place_all, stable_uuid, title
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.database import Loaded, OverrideDatabase
 from ebbgate.log_messages.volumes import (
@@ -25,15 +27,19 @@ from ebbgate.log_messages.volumes import (
     OVERRIDE_INVALID,
     OVERRIDE_SET_ASIDE,
     OVERRIDES_FAILED,
+    OVERRIDES_FOLLOWED,
+    OVERRIDES_OF_ANOTHER,
 )
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
-from ebbgate.model.volume import Mode
+from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy.overrides import ends_ns, is_over
 
 _LOG = logging.getLogger(__name__)
 _RELOAD_NS: Final = 10_000_000_000
 """How often reading the database is repeated after a failure."""
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Writer(Protocol):
@@ -54,10 +60,11 @@ class OverrideRegistry:
     wall_ns: Callable[[], int] = time.time_ns
     now_ns: Callable[[], int] = time.monotonic_ns
     active: dict[int, ActiveOverride] = field(default_factory=dict)
-    modes: dict[str, Mode] = field(default_factory=dict)
-    _manual: dict[tuple[str, str], Override] = field(default_factory=dict)
+    chosen: ChosenModes = field(default_factory=ChosenModes)
+    _manual: dict[int, Override] = field(default_factory=dict)
     _adding: set[tuple[str, str]] = field(default_factory=set)
     _unsaved: dict[int, str] = field(default_factory=dict)
+    _moved: dict[int, Override] = field(default_factory=dict)
     _saving: asyncio.Task[None] | None = None
     _loading: asyncio.Task[None] | None = None
     _tried_ns: int = 0
@@ -84,27 +91,51 @@ class OverrideRegistry:
         self._loaded = True
         for text in found.set_aside:
             _LOG.error(OVERRIDE_INVALID, text)
-        self.modes = {**found.modes, **self.modes}
+        self.chosen.add_read(found.modes, found.mode_volumes)
         for override in found.overrides:
-            if override.kind is OverrideKind.MANUAL:
-                self._manual[override.volume, override.knob] = override
-            else:
-                self.active[override.id] = self._taken_up(override)
+            self._take(override)
         for name, loop in self.volumes.items():
-            mode = self.modes.get(name)
+            mode = self.chosen.of(loop.volume)
             if mode is not None and mode is not loop.mode:
                 loop.set_mode(mode, f"mode {mode} was requested by a user")
             self.adopt(name)
+
+    def _take(self, override: Override) -> None:
+        if override.kind is OverrideKind.MANUAL:
+            self._manual[override.id] = override
+        else:
+            self.active[override.id] = self._taken_up(override)
 
     def adopt(self, name: str) -> None:
         """Apply the overrides of a volume that has come."""
         loop = self.volumes[name]
         loop.overrides.on_end = self.end
-        for (volume, knob), override in list(self._manual.items()):
-            if volume == name and not loop.writer.restore_manual(knob, override.value):
+        self._place(loop.volume)
+        for knob, override in self._manual_of(loop).items():
+            if not loop.writer.restore_manual(knob, override.value):
                 self._forget_manual(override, "the knob has another value now")
         self.poll()
         self._apply(name)
+
+    def _place(self, volume: Volume) -> None:
+        """Give a volume what was chosen for it under any name, and nothing of another volume."""
+        followed = self.chosen.place(volume, self.volumes)
+        rows = [*(each.override for each in self.active.values()), *self._manual.values()]
+        found = place_all(rows, volume, self.volumes)
+        for row in found.moved:
+            self._take(row)
+            self._moved[row.id] = row
+        for row in found.twice:
+            self.active.pop(row.id, None)
+            self._manual.pop(row.id, None)
+            self._unsaved[row.id] = "the volume has one that was made under another name"
+        followed |= found.followed
+        if followed:
+            names = ", ".join(sorted(set(followed.values())))
+            _LOG.warning(OVERRIDES_FOLLOWED, volume.name, names, ", ".join(followed))
+        others = self.chosen.of_another(volume) + found.of_another
+        if others:
+            _LOG.warning(OVERRIDES_OF_ANOTHER, volume.name, ", ".join(others))
 
     # ---- changes -------------------------------------------------------------------------------
     async def keep(self, overrides: Sequence[Override]) -> tuple[Override, ...]:
@@ -112,7 +143,7 @@ class OverrideRegistry:
 
         Raises EbbgateError.
         """
-        wanted = tuple(overrides)
+        wanted = tuple(self._identified(override) for override in overrides)
         adding = self.writer.submit(lambda database: database.add(wanted))
         try:
             return await asyncio.wrap_future(adding)
@@ -134,11 +165,9 @@ class OverrideRegistry:
         for override in kept:
             for each in list(self.active.values()):
                 old = each.override
-                if (old.volume, old.kind, old.knob) == (
-                    override.volume,
-                    override.kind,
-                    override.knob,
-                ):
+                # A row without a uuid is of whatever volume has the name.
+                owners = (override.owner, override.volume)
+                if old.owner in owners and (old.kind, old.knob) == (override.kind, override.knob):
                     self._replace(old, override)
             self.active[override.id] = self._taken_up(override)
         for name in {override.volume for override in kept}:
@@ -146,8 +175,9 @@ class OverrideRegistry:
 
     def _replace(self, old: Override, new: Override) -> None:
         del self.active[old.id]
-        if old.volume in self.volumes:
-            self.volumes[old.volume].overrides.ending(old, f"{new.who} made a newer request")
+        loop = self._loop_of(old)
+        if loop is not None:
+            loop.overrides.ending(old, f"{new.who} made a newer request")
 
     def put_back(self, overrides: Sequence[Override]) -> None:
         """Put overrides in force again that others had replaced; their rows follow."""
@@ -161,15 +191,18 @@ class OverrideRegistry:
 
     def of(self, volume: str) -> tuple[ActiveOverride, ...]:
         """Return the overrides in force for a volume, oldest first."""
-        return tuple(each for each in self.active.values() if each.override.volume == volume)
+        found = (each for each in self.active.values() if each.override.volume == volume)
+        loop = self.volumes.get(volume)
+        return tuple(each for each in found if loop is None or is_of(each.override, loop.volume))
 
     def end(self, override: Override, why: str) -> None:
         """End an override and undo what it did."""
         if self.active.pop(override.id, None) is None:
             return
-        if override.volume in self.volumes:
-            self.volumes[override.volume].overrides.ending(override, why)
-        _LOG.info(OVERRIDE_ENDED, override.volume, _title(override), override.who, why)
+        loop = self._loop_of(override)
+        if loop is not None:
+            loop.overrides.ending(override, why)
+        _LOG.info(OVERRIDE_ENDED, override.volume, title(override), override.who, why)
         self._apply(override.volume)
         self._unsaved[override.id] = why
         self._save()
@@ -186,14 +219,23 @@ class OverrideRegistry:
         try:
             await asyncio.wrap_future(writing)
         except asyncio.CancelledError:
-            before = self.modes.get(volume)
+            before = self.modes.get(self._uuid(volume) or volume)
             writing.add_done_callback(lambda _: self._write_mode(volume, before))
             raise
-        self.modes[volume] = mode
+        self.take_mode(volume, mode)
+
+    def take_mode(self, volume: str, mode: Mode) -> None:
+        """Take the mode that a person chose, which is not on the disk yet."""
+        self.chosen.choose(self._uuid(volume), volume, mode)
+
+    @property
+    def modes(self) -> Mapping[str, Mode]:
+        """The modes that people chose (ChosenModes.modes)."""
+        return self.chosen.modes
 
     def _write_mode(self, volume: str, mode: Mode | None) -> Future[None]:
-        wall = self.wall_ns()
-        return self.writer.submit(lambda database: database.set_mode(volume, mode, wall))
+        wall, uuid = self.wall_ns(), self._uuid(volume)
+        return self.writer.submit(lambda database: database.set_mode(volume, mode, wall, uuid))
 
     async def saved(self) -> None:
         """Wait until what has ended is ended on the disk.
@@ -216,7 +258,7 @@ class OverrideRegistry:
                 self.end(each.override, self._overdue(each.override))
         for name, loop in self.volumes.items():
             self._keep_manual(name, loop)
-        if self._unsaved:
+        if self._unsaved or self._moved or self.chosen.moved:
             self._save()
 
     # ---- what somebody else wrote --------------------------------------------------------------
@@ -226,11 +268,12 @@ class OverrideRegistry:
             frozenset(loop.writer.manual),
             loop.last_seen.knobs if loop.last_seen else {},
         )
-        for (volume, knob), override in list(self._manual.items()):
-            if volume == name and knob not in manual:
+        for knob, override in self._manual_of(loop).items():
+            if knob not in manual:
                 self._forget_manual(override, "it is tuned by ebbgate again")
+        ours = self._manual_of(loop)
         for knob in manual:
-            value, known = knobs.get(knob), self._manual.get((name, knob))
+            value, known = knobs.get(knob), ours.get(knob)
             if value is None or (name, knob) in self._adding:
                 continue
             if known is None or known.value != value:
@@ -239,22 +282,41 @@ class OverrideRegistry:
 
     async def _add_manual(self, name: str, knob: str, value: str) -> None:
         """Without its row the knob is left alone all the same, but only until a restart."""
-        override = Override(
-            OverrideKind.MANUAL, name, "somebody", self.wall_ns(), knob=knob, value=value
+        override = self._identified(
+            Override(OverrideKind.MANUAL, name, "somebody", self.wall_ns(), knob=knob, value=value)
         )
         try:
-            kept = await self._on_disk(lambda database: database.add((override,)))
-            (self._manual[name, knob],) = kept
+            (kept,) = await self._on_disk(lambda database: database.add((override,)))
+            for old in list(self._manual.values()):
+                if old.owner in (kept.owner, name) and old.knob == knob:
+                    del self._manual[old.id]
+            self._manual[kept.id] = kept
         finally:
             self._adding.discard((name, knob))
 
     def _forget_manual(self, override: Override, why: str) -> None:
-        del self._manual[override.volume, override.knob]
+        del self._manual[override.id]
         self._unsaved[override.id] = why
 
+    def _manual_of(self, loop: VolumeLoop) -> dict[str, Override]:
+        """Return what is left alone of a volume, by knob."""
+        return {row.knob: row for row in self._manual.values() if is_of(row, loop.volume)}
+
     # ---- the volumes ---------------------------------------------------------------------------
-    def _overdue(self, override: Override) -> str:
+    def _loop_of(self, override: Override) -> VolumeLoop | None:
+        """Return the volume of an override; None while it is absent."""
         loop = self.volumes.get(override.volume)
+        return loop if loop is not None and is_of(override, loop.volume) else None
+
+    def _uuid(self, volume: str) -> str:
+        loop = self.volumes.get(volume)
+        return stable_uuid(loop.volume) if loop is not None else ""
+
+    def _identified(self, override: Override) -> Override:
+        return replace(override, device_uuid=self._uuid(override.volume))
+
+    def _overdue(self, override: Override) -> str:
+        loop = self._loop_of(override)
         if loop is None:
             return "it expired while the volume was absent"
         return loop.overrides.unfinished(override) or "its time is over"
@@ -282,7 +344,7 @@ class OverrideRegistry:
     def _set_aside(self, override: Override, error: Exception) -> None:
         _LOG.error(
             OVERRIDE_SET_ASIDE,
-            *(override.volume, _title(override), override.who, error),
+            *(override.volume, title(override), override.who, error),
             exc_info=error,
         )
         del self.active[override.id]
@@ -299,9 +361,18 @@ class OverrideRegistry:
 
     async def _end_on_disk(self) -> None:
         batch, wall = dict(self._unsaved), self.wall_ns()
-        await self._on_disk(lambda database: database.end(batch, wall))
-        for number in batch:
-            self._unsaved.pop(number, None)
+        moved, modes = dict(self._moved), dict(self.chosen.moved)
+
+        def write(database: OverrideDatabase) -> None:
+            # First: of two rows for the same one may have ended.
+            database.end(batch, wall)
+            if moved or modes:
+                database.place(moved.values(), modes)
+
+        await self._on_disk(write)
+        _forget(self._unsaved, batch)
+        _forget(self._moved, moved)
+        _forget(self.chosen.moved, modes)
 
     async def _on_disk(self, work: Callable[[OverrideDatabase], T]) -> T:
         """Return the result of `work`. Raises EbbgateError."""
@@ -322,9 +393,8 @@ class OverrideRegistry:
             _LOG.error(OVERRIDES_FAILED, exc_info=error)
 
 
-def _title(override: Override) -> str:
-    return (
-        f"{override.knob} {override.value}"
-        if override.kind is OverrideKind.SET
-        else f"the {override.kind}"
-    )
+def _forget(waiting: dict[K, V], written: Mapping[K, V]) -> None:
+    """Forget what was written, unless it has changed since."""
+    for key, value in written.items():
+        if waiting.get(key) == value:
+            del waiting[key]

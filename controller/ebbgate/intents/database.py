@@ -16,10 +16,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
+from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable, UsageError
 from ebbgate.intents import pin_rows
 from ebbgate.intents.arguments import OVERRIDE_NS_MAX
-from ebbgate.intents.row_values import InvalidRow, name_value, time_value, who_value
+from ebbgate.intents.row_values import (
+    InvalidRow,
+    name_value,
+    time_value,
+    uuid_value,
+    who_value,
+)
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
 from ebbgate.log_messages.history import OVERRIDES_DAMAGED, OVERRIDES_ROWS_NOT_MARKED
@@ -28,25 +34,26 @@ from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Mode
 from ebbgate.store.access import ROOT_MODE
 from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
-from ebbgate.store.schema import OVERRIDES
+from ebbgate.store.schema import OVERRIDES, OWNER
 from ebbgate.text import clean_text
 
 _LOG = logging.getLogger(__name__)
 _ENDED_KEPT: Final = 1_000
 """Rows of ended overrides; older ones are deleted to bound the file."""
 _ROWS_MAX: Final = 10_000
-_COLUMNS: Final = "id, kind, volume, knob, value, who, at_unix_ns, until_unix_ns"
+_COLUMNS: Final = "id, kind, volume, knob, value, who, at_unix_ns, until_unix_ns, device_uuid"
 _LOAD: Final = f"""
     SELECT {_COLUMNS} FROM overrides WHERE ended_unix_ns IS NULL AND invalid IS NULL
     ORDER BY id LIMIT {_ROWS_MAX}
 """
 _ADD: Final = """
-    INSERT INTO overrides (kind, volume, knob, value, who, at_unix_ns, until_unix_ns)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO overrides (kind, volume, knob, value, who, at_unix_ns, until_unix_ns, device_uuid)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-_END_SAME: Final = """
+_END_SAME: Final = f"""
     UPDATE overrides SET ended_unix_ns = ?, outcome = ?
-    WHERE volume = ? AND kind = ? AND knob = ? AND ended_unix_ns IS NULL AND invalid IS NULL
+    WHERE {OWNER} IN (?, ?) AND kind = ? AND knob = ?
+    AND ended_unix_ns IS NULL AND invalid IS NULL
 """
 _END: Final = """
     UPDATE overrides SET ended_unix_ns = ?, outcome = ? WHERE id = ? AND ended_unix_ns IS NULL
@@ -57,21 +64,34 @@ _FORGET: Final = """
     DELETE FROM overrides WHERE ended_unix_ns IS NOT NULL AND id <=
         (SELECT coalesce(max(id), 0) FROM overrides) - ?
 """
+# A row that cannot be unique there stays as it is: the next load finds it again.
+_PLACE: Final = "UPDATE OR IGNORE overrides SET volume = ?, device_uuid = ? WHERE id = ?"
+_DROP_MODE: Final = f"DELETE FROM modes WHERE {OWNER} IN (?, ?)"
 _SET_MODE: Final = """
-    INSERT INTO modes (volume, mode, at_unix_ns) VALUES (?, ?, ?)
-    ON CONFLICT (volume) DO UPDATE
-    SET mode = excluded.mode, at_unix_ns = excluded.at_unix_ns, invalid = NULL
+    INSERT INTO modes (volume, mode, at_unix_ns, device_uuid) VALUES (?, ?, ?, ?)
 """
-_LOAD_MODES: Final = "SELECT rowid AS number, volume, mode FROM modes WHERE invalid IS NULL"
-_SET_MODE_ASIDE: Final = "UPDATE modes SET invalid = ? WHERE rowid = ?"
+_LOAD_MODES: Final = """
+    SELECT id AS number, volume, mode, device_uuid FROM modes WHERE invalid IS NULL
+"""
+_DROP_MODE_OF_NAME: Final = """
+    DELETE FROM modes WHERE volume = ? AND device_uuid = ''
+    AND EXISTS (SELECT 1 FROM modes WHERE device_uuid = ?)
+"""
+_PLACE_MODE: Final = f"UPDATE modes SET volume = ?, device_uuid = ? WHERE {OWNER} IN (?, ?)"
+_SET_MODE_ASIDE: Final = "UPDATE modes SET invalid = ? WHERE id = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Active overrides and modes. `set_aside`: a text for each invalid row."""
+    """Active overrides and modes. `set_aside`: a text for each invalid row.
+
+    `modes`: by the uuid of the device, or by the volume's name where that is unknown;
+    `mode_volumes`: the name that the volume of each had.
+    """
 
     overrides: tuple[Override, ...] = ()
     modes: Mapping[str, Mode] = field(default_factory=dict)
+    mode_volumes: Mapping[str, str] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
 
 
@@ -105,7 +125,13 @@ class OverrideDatabase:
 
     @classmethod
     def _opened(cls, path: Path) -> Self:
-        opened = cls(open_writer(path, OVERRIDES, ROOT_MODE), path)
+        try:
+            opened = cls(open_writer(path, OVERRIDES, ROOT_MODE), path)
+        except Unavailable as error:
+            if "no such" in str(error.__cause__):
+                # A migration has looked for a table or a column that every version has.
+                raise Damaged(f"{path} is damaged: {error.__cause__}") from error
+            raise
         try:
             opened._check()
         except BaseException:
@@ -125,30 +151,34 @@ class OverrideDatabase:
         for row in self._connection.execute(_LOAD).fetchall():
             try:
                 each = _override(row)
-                key = (each.volume, str(each.kind), each.knob)
+                key = (each.owner, str(each.kind), each.knob)
                 if key in found:
                     raise InvalidRow("there is another one for the same")
                 found[key] = each
             except InvalidRow as error:
                 wrong.append((str(error), row["id"]))
-        modes, wrong_modes = self._modes()
+        modes, names, wrong_modes = self._modes()
         self._mark(wrong, wrong_modes)
-        return Loaded(tuple(found.values()), modes, (*_reports("override", wrong), *wrong_modes))
+        reports = (*_reports("override", wrong), *wrong_modes)
+        return Loaded(tuple(found.values()), modes, names, reports)
 
-    def _modes(self) -> tuple[dict[str, Mode], dict[str, int]]:
-        """Return modes by volume, and the texts on invalid rows with their numbers."""
+    def _modes(self) -> tuple[dict[str, Mode], dict[str, str], dict[str, int]]:
+        """Return modes and names of volumes, and the texts on invalid rows with their numbers."""
         modes: dict[str, Mode] = {}
+        names: dict[str, str] = {}
         wrong: dict[str, int] = {}
         for row in self._connection.execute(_LOAD_MODES).fetchmany(_ROWS_MAX):
             try:
                 name = name_value(row["volume"], "volume")
-                modes[name] = Mode(name_value(row["mode"], "mode"))
+                owner = uuid_value(row["device_uuid"]) or name
+                modes[owner] = Mode(name_value(row["mode"], "mode"))
+                names[owner] = name
             except ValueError as error:
                 reason = str(error) if isinstance(error, InvalidRow) else "mode: unknown"
                 wrong[f"{self._path.name}: mode {row['number']} is set aside: {reason}"] = row[
                     "number"
                 ]
-        return modes, wrong
+        return modes, names, wrong
 
     def _mark(self, wrong: Sequence[tuple[str, int]], modes: Mapping[str, int]) -> None:
         """Mark invalid rows, so that each is reported once."""
@@ -190,8 +220,7 @@ class OverrideDatabase:
         with durable(self._connection) as open_:
             for each in overrides:
                 why = f"replaced by a newer request of {each.who}"
-                same = (each.volume, str(each.kind), each.knob)
-                open_.execute(_END_SAME, (each.at_unix_ns, why, *same))
+                open_.execute(_END_SAME, (each.at_unix_ns, why, *_same(each)))
                 number = open_.execute(_ADD, _row(each)).lastrowid
                 assert number is not None
                 kept.append(replace(each, id=number))
@@ -208,8 +237,7 @@ class OverrideDatabase:
         """Make replaced overrides active again. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
             for each in overrides:
-                same = (each.volume, str(each.kind), each.knob)
-                open_.execute(_END_SAME, (each.at_unix_ns, "taken back", *same))
+                open_.execute(_END_SAME, (each.at_unix_ns, "taken back", *_same(each)))
                 open_.execute(_REOPEN, (each.id,))
 
     def set_aside(self, number: int, reason: str) -> None:
@@ -217,13 +245,24 @@ class OverrideDatabase:
         with durable(self._connection) as open_:
             open_.execute(_SET_ASIDE, (reason, number))
 
-    def set_mode(self, volume: str, mode: Mode | None, wall_ns: int) -> None:
+    def set_mode(self, volume: str, mode: Mode | None, wall_ns: int, device_uuid: str = "") -> None:
         """Store the mode of a volume; None removes it. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
-            if mode is None:
-                open_.execute("DELETE FROM modes WHERE volume = ?", (volume,))
-            else:
-                open_.execute(_SET_MODE, (volume, str(mode), wall_ns))
+            open_.execute(_DROP_MODE, (device_uuid or volume, volume))
+            if mode is not None:
+                open_.execute(_SET_MODE, (volume, str(mode), wall_ns, device_uuid))
+
+    def place(self, overrides: Iterable[Override], modes: Mapping[str, str]) -> None:
+        """Store the volume of each override, and the name of each volume that has a mode, by uuid.
+
+        Raises sqlite3.Error.
+        """
+        rows = [(each.volume, each.device_uuid, each.id) for each in overrides]
+        with durable(self._connection) as open_:
+            open_.executemany(_PLACE, rows)
+            for uuid, name in modes.items():
+                open_.execute(_DROP_MODE_OF_NAME, (name, uuid))
+                open_.execute(_PLACE_MODE, (name, uuid, uuid, name))
 
     def add_pin(self, pin: Pin) -> Pin:
         """Store a pin; it gets a number. Raises sqlite3.Error."""
@@ -261,7 +300,13 @@ def _row(override: Override) -> tuple[Any, ...]:
         override.who,
         override.at_unix_ns,
         override.until_unix_ns,
+        override.device_uuid,
     )
+
+
+def _same(override: Override) -> tuple[str, ...]:
+    """Return what a row for the same has; one without a uuid is of any volume of its name."""
+    return (override.owner, override.volume, str(override.kind), override.knob)
 
 
 def _reports(what: str, wrong: Sequence[tuple[str, int]]) -> list[str]:
@@ -290,6 +335,7 @@ def _override(row: sqlite3.Row) -> Override:
         knob=knob,
         value=value,
         id=row["id"],
+        device_uuid=uuid_value(row["device_uuid"]),
     )
 
 

@@ -34,6 +34,11 @@ def who_value(value: Any) -> str:
     return name_value(value, "who", _WHO_MAX)
 
 
+def uuid_value(value: Any) -> str:
+    """Return the uuid of a device, or an empty text where it is unknown. Raises InvalidRow."""
+    return "" if value == "" else name_value(value, "device_uuid")
+
+
 def time_value(value: Any, column: str) -> int:
     """Return a time of the wall clock. Raises InvalidRow."""
     if not isinstance(value, int):

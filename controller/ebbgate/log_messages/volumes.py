@@ -277,6 +277,25 @@ OVERRIDE_INVALID: Final = LogMessage(
     "force.",
     "Request it again with `ebbgate set`, `ebbgate hold` or `ebbgate drain`.",
 )
+OVERRIDES_FOLLOWED: Final = LogMessage(
+    "635756ecd72e4aea8238f8e99cc8890c",
+    "A volume has another name, and what was chosen for it is applied there",
+    "%s: this volume was %s before; what was chosen for it is in force: %s",
+    "bcache numbers its devices in the order in which they are registered, so a boot may swap "
+    "bcache0 and bcache1. Modes, set values and holds follow the uuid of the volume.",
+    "Nothing. Policies and `[volume.NAME]` in ebbgate.toml go by the name: see which volumes they "
+    "name.",
+)
+OVERRIDES_OF_ANOTHER: Final = LogMessage(
+    "f4e6cf8daef344fda263cae39ea7ea63",
+    "What was chosen for another volume of the same name is not applied",
+    "%s: another volume had this name before; what was chosen for that one is not applied here: %s",
+    "The volume has another uuid than the one for which somebody chose a mode, set a value or held "
+    "it. That is saved, and in force again once the other volume is found under any name.",
+    "See the modes with `ebbgate status`, and choose one for this volume if it is not the right "
+    "one: `ebbgate enforce VOLUME`, `advise` or `observe`. Repeat `ebbgate set` or `ebbgate hold` "
+    "if this volume is to have it, too.",
+)
 OVERRIDES_FAILED: Final = LogMessage(
     "3ab9aaedb0b84b35aa8c72bf6c687937",
     "Internal error with set values, holds or drains",

@@ -44,7 +44,7 @@ class Override:
     """A request that lasts. Times are of the wall clock; `until_unix_ns`: None until released.
 
     `id`: 0 before it is kept. `knob`, `value`: of a `set` and a `manual`, as the kernel takes it;
-    else empty.
+    else empty. `device_uuid`: of the volume (Volume.uuid); empty while it is unknown.
     """
 
     kind: OverrideKind
@@ -55,6 +55,12 @@ class Override:
     knob: str = ""
     value: str = ""
     id: int = 0
+    device_uuid: str = ""
+
+    @property
+    def owner(self) -> str:
+        """Return what tells its volume from others: the uuid, or the name where it is unknown."""
+        return self.device_uuid or self.volume
 
     @property
     def for_ns(self) -> int | None:

@@ -66,6 +66,7 @@ class Volume:
     - `metadata`: the device of dm-cache's metadata.
     - `disks`: the whole disks below the backing device, by name; empty where it is one that hides
       them.
+    - `backing_uuid`: of a bcache volume, in the superblock of its backing device.
     """
 
     name: str
@@ -79,6 +80,12 @@ class Volume:
     mapping: DmMapping | None = None
     metadata: Device | None = None
     disks: tuple[Device, ...] = ()
+    backing_uuid: str = ""
+
+    @property
+    def uuid(self) -> str:
+        """What names it at every boot, whatever name the kernel gives it; empty where unknown."""
+        return self.mapping.uuid if self.mapping else self.backing_uuid
 
     @property
     def cached(self) -> bool:

@@ -71,6 +71,7 @@ def _bcache_volume(sysfs: Sysfs, name: str) -> Volume | None:
         caches=_cache_devices(sysfs, cache_set) if cache_set else (),
         set_uuid=cache_set.name if cache_set else "",
         disks=disks_below(sysfs, backing.name),
+        backing_uuid=sysfs.read_text(folder / "backing_dev_uuid") or "",
     )
 
 

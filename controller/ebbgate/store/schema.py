@@ -196,9 +196,14 @@ JOURNAL: Final = Schema(
     )
 )
 
+OWNER: Final = "CASE device_uuid WHEN '' THEN volume ELSE device_uuid END"
+"""Whose a row is: the device of this uuid, or whatever has the name where no uuid is known."""
+
 # overrides: what a person asked for that lasts; `until_unix_ns`: NULL means until it is released.
 # `invalid`: why the row was set aside; then it has no effect. At most one of a kind is in force for
 # a knob: the partial index makes a second one impossible.
+# `device_uuid`: of the backing device or the dm device, since the next boot may give `volume` to
+# another one; empty where it has none, and in rows of older releases until the volume is seen.
 # pins: files that are kept in the cache; `inode` and `generation` tell a file from a later one;
 # `mount`: where its file system was mounted, NULL in rows of older releases.
 OVERRIDES: Final = Schema(
@@ -253,5 +258,30 @@ OVERRIDES: Final = Schema(
             """,
         ),
         ("ALTER TABLE pins ADD COLUMN mount TEXT",),
+        (
+            "ALTER TABLE overrides ADD COLUMN device_uuid TEXT NOT NULL DEFAULT ''",
+            "DROP INDEX IF EXISTS overrides_in_force",
+            f"""
+            CREATE UNIQUE INDEX overrides_in_force ON overrides ({OWNER}, kind, knob)
+            WHERE ended_unix_ns IS NULL AND invalid IS NULL
+            """,
+            "ALTER TABLE modes RENAME TO modes_by_name",
+            """
+            CREATE TABLE modes (
+                id INTEGER PRIMARY KEY,
+                volume TEXT NOT NULL,
+                mode TEXT NOT NULL,
+                at_unix_ns INTEGER NOT NULL,
+                invalid TEXT,
+                device_uuid TEXT NOT NULL DEFAULT ''
+            )
+            """,
+            f"CREATE UNIQUE INDEX modes_by_owner ON modes ({OWNER})",
+            """
+            INSERT INTO modes (volume, mode, at_unix_ns, invalid)
+            SELECT volume, mode, at_unix_ns, invalid FROM modes_by_name WHERE volume IS NOT NULL
+            """,
+            "DROP TABLE modes_by_name",
+        ),
     ),
 )

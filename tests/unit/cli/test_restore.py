@@ -20,11 +20,14 @@ from ebbgate.store.daemon_lock import DaemonLock, LockRole
 from ebbgate.store.journal import read
 from ebbgate.store.last_written import LastWritten
 from tests.builders import journal_entry
+from tests.fake_sysfs import BACKING_FILES
 from tests.house_rules import REPO
 from tests.unit.conftest import BOOT_ID, Cli
 
 PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
 DELAY = "/sys/block/bcache0/bcache/writeback_delay"
+OURS = BACKING_FILES["backing_dev_uuid"]
+OTHERS = OURS.replace("1", "2")
 
 
 def leave(cli: Cli, knob: str, original: str, *, boot_id: str = BOOT_ID) -> None:
@@ -218,11 +221,14 @@ def test_values_of_others_are_kept_and_named(cli: Cli) -> None:
 
 
 # ---- overrides ----------------------------------------------------------------------------------
-def add_override(cli: Cli, kind: OverrideKind, volume: str = "bcache0", knob: str = "") -> None:
+def add_override(
+    cli: Cli, kind: OverrideKind, volume: str = "bcache0", knob: str = "", uuid: str = ""
+) -> None:
     value = {"": "", "writeback_percent": "20"}.get(knob, "1048576")
     with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
         until = 2 if kind is OverrideKind.DRAIN else None
-        database.add([Override(kind, volume, "jo", 1, until, knob, value)])
+        override = Override(kind, volume, "jo", 1, until, knob, value, device_uuid=uuid)
+        database.add([override])
 
 
 def active_overrides(cli: Cli) -> list[tuple[str, str]]:
@@ -249,6 +255,23 @@ def test_restore_of_one_volume_ends_only_its_overrides(cli: Cli) -> None:
     add_override(cli, OverrideKind.HOLD, "bcache1")
     cli("restore", "/dev/bcache0")
     assert active_overrides(cli) == [("bcache1", "hold")]
+
+
+@pytest.mark.parametrize(
+    ("name", "uuid", "ends"),
+    [
+        ("bcache0", OURS, True),
+        ("bcache1", OURS, True),
+        ("bcache0", OTHERS, False),
+        ("bcache0", "", True),
+    ],
+)
+def test_restore_of_one_volume_ends_the_overrides_of_its_uuid(
+    cli: Cli, name: str, uuid: str, ends: bool
+) -> None:
+    add_override(cli, OverrideKind.HOLD, name, uuid=uuid)
+    cli("restore", "bcache0")
+    assert active_overrides(cli) == ([] if ends else [(name, "hold")])
 
 
 def test_keep_overrides_keeps_them(cli: Cli) -> None:

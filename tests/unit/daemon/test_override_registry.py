@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ class SlowDisk:
             raise Unavailable("64 jobs are waiting already")
         self._works.append((Future(), work))
         return self._works[-1][0]
+
+    def begin(self) -> None:
+        """Begin the oldest work, which cannot be cancelled any more."""
+        self._works[0][0].set_running_or_notify_cancel()
 
     async def answer(self, error: Exception | None = None) -> None:
         """Do the oldest work, or fail it."""
@@ -176,3 +181,54 @@ async def test_a_manual_knob_is_written_once_while_the_disk_is_slow(
     registry.poll()
     await turn()
     assert len(disk) == 0
+
+
+async def test_a_uuid_that_cannot_be_written_is_written_later(
+    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopHarness
+) -> None:
+    for work in (
+        disk.submit(lambda database: database.add([HOLD])),
+        disk.submit(lambda database: database.set_mode("bcache0", Mode.OBSERVE, 1)),
+    ):
+        await disk.answer()
+        assert work.done()
+    enforced.loop.volume = replace(enforced.loop.volume, backing_uuid="uuid-a")
+    loading = asyncio.create_task(registry.load())
+    await turn()
+    await disk.answer()
+    await loading
+    assert (len(registry.of("bcache0")), enforced.loop.mode) == (1, Mode.OBSERVE)
+    await turn()
+    await disk.answer(Unavailable("the disk is full"))
+    registry.poll()
+    await turn()
+    await disk.answer()
+    kept = disk.submit(lambda database: database.load())
+    await disk.answer()
+    assert [each.device_uuid for each in kept.result().overrides] == ["uuid-a"]
+    assert kept.result().modes == {"uuid-a": Mode.OBSERVE}
+    registry.poll()
+    await turn()
+    assert len(disk) == 0
+
+
+@pytest.mark.parametrize("before", [None, Mode.OBSERVE])
+async def test_a_mode_that_is_given_up_is_the_one_before_again(
+    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopHarness, before: Mode | None
+) -> None:
+    enforced.loop.volume = replace(enforced.loop.volume, backing_uuid="uuid-a")
+    if before is not None:
+        keeping = asyncio.create_task(registry.keep_mode("bcache0", before))
+        await turn()
+        await disk.answer()
+        await keeping
+    giving_up = asyncio.create_task(registry.keep_mode("bcache0", Mode.ENFORCE))
+    await turn()
+    disk.begin()
+    giving_up.cancel()
+    await turn()
+    while len(disk):
+        await disk.answer()
+    kept = disk.submit(lambda database: database.load())
+    await disk.answer()
+    assert kept.result().modes == ({} if before is None else {"uuid-a": before})

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,50 @@ def test_modes_are_kept(path: Path, database: OverrideDatabase) -> None:
     assert database.load().modes == {"bcache0": Mode.ADVISE}
 
 
+def test_two_volumes_that_had_the_same_name_are_kept_apart(database: OverrideDatabase) -> None:
+    (first,) = database.add((override(device_uuid="a"),))
+    (second,) = database.add((override(value="30", device_uuid="b"),))
+    assert database.load().overrides == (first, second)
+    (newer,) = database.add((override(value="40", volume="bcache1", device_uuid="a"),))
+    assert database.load().overrides == (second, newer), "the same volume under another name"
+    for uuid, mode in (("a", Mode.ENFORCE), ("b", Mode.OBSERVE)):
+        database.set_mode("bcache0", mode, AT_NS, uuid)
+    assert database.load().modes == {"a": Mode.ENFORCE, "b": Mode.OBSERVE}
+    database.set_mode("bcache0", None, AT_NS, "b")
+    assert database.load().modes == {"a": Mode.ENFORCE}
+
+
+def test_a_choice_for_a_volume_replaces_one_for_its_name(database: OverrideDatabase) -> None:
+    database.add((override(),))
+    database.set_mode("bcache0", Mode.ENFORCE, AT_NS)
+    (kept,) = database.add((override(value="30", device_uuid="a"),))
+    database.set_mode("bcache0", Mode.ADVISE, AT_NS, "a")
+    found = database.load()
+    assert (found.overrides, found.modes) == ((kept,), {"a": Mode.ADVISE})
+    assert found.mode_volumes == {"a": "bcache0"}
+
+
+def test_a_row_whose_place_is_taken_stays_and_the_others_move(database: OverrideDatabase) -> None:
+    by_name, by_uuid, hold = database.add(
+        (
+            override(),
+            override(volume="bcache1", device_uuid="a"),
+            override(kind="hold", knob="", value=""),
+        )
+    )
+    moved = [replace(each, device_uuid="a") for each in (by_name, hold)]
+    database.place(moved, {})
+    assert database.load().overrides == (by_name, by_uuid, moved[1])
+
+
+def test_a_mode_by_the_name_goes_where_the_volume_has_one(database: OverrideDatabase) -> None:
+    database.set_mode("bcache0", Mode.ENFORCE, AT_NS)
+    database.set_mode("bcache1", Mode.OBSERVE, AT_NS, "a")
+    database.place((), {"a": "bcache0"})
+    found = database.load()
+    assert (found.modes, found.mode_volumes) == ({"a": Mode.OBSERVE}, {"a": "bcache0"})
+
+
 def test_ended_overrides_are_bounded(path: Path, database: OverrideDatabase) -> None:
     for _ in range(12):
         kept = database.add(
@@ -174,6 +219,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"volume": "b\ud7ff\u202e"}, "volume: has an invalid character"),
     ({"who": "x" * 300}, "who: not 1 to 256"),
     ({"kind": "manual", "knob": "nonsense"}, "knob: unknown"),
+    ({"device_uuid": "x" * 300}, "device_uuid: not 1 to 255"),
+    ({"device_uuid": b"a"}, "device_uuid: not a text"),
 ]
 
 
