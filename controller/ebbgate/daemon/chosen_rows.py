@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ebbgate.intents.row_values import InvalidRow, uuid_value
 from ebbgate.model.override import Override, OverrideKind
+from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Volume
+
+R = TypeVar("R", Override, Pin)
 
 
 class Followed(Protocol):
@@ -60,7 +63,7 @@ def place_all(
     found, known = Placement(), set[tuple[OverrideKind, str]]()
     # Those that are surely of the volume come first.
     for row in sorted(rows, key=lambda row: not row.device_uuid):
-        new = _placed(row, volume, present)
+        new = placed(row, volume, present)
         if new is None:
             if row.volume == volume.name:
                 found.of_another.append(title(row))
@@ -76,14 +79,14 @@ def place_all(
     return found
 
 
-def _placed(override: Override, volume: Volume, present: Mapping[str, Followed]) -> Override | None:
-    """Return an override with the name and the uuid of its volume; None if it is of another one."""
+def placed(row: R, volume: Volume, present: Mapping[str, Followed]) -> R | None:
+    """Return a row with the name and the uuid of its volume; None if it is of another one."""
     uuid = stable_uuid(volume)
-    if not override.device_uuid:
-        return replace(override, device_uuid=uuid) if override.volume == volume.name else None
-    if override.device_uuid != uuid or is_held(override.volume, uuid, volume.name, present):
+    if not row.device_uuid:
+        return replace(row, device_uuid=uuid) if row.volume == volume.name else None
+    if row.device_uuid != uuid or is_held(row.volume, uuid, volume.name, present):
         return None
-    return replace(override, volume=volume.name)
+    return replace(row, volume=volume.name)
 
 
 def is_held(was: str, uuid: str, name: str, present: Mapping[str, Followed]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.cache_facts import CacheFacts, read_cache_facts
+from ebbgate.daemon.chosen_rows import stable_uuid
 from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.pin_touches import PinTouches
 from ebbgate.daemon.warm_intents import WarmIntents
@@ -82,6 +83,7 @@ class PinIntents:
                     intent.who,
                     self.registry.wall_ns(),
                     _kept_mount(found["mount"]),
+                    device_uuid=stable_uuid(loop.volume),
                 )
             )
         each = self._touches_of(loop)
@@ -105,6 +107,7 @@ class PinIntents:
     # ---- events of the daemon ------------------------------------------------------------------
     def poll(self) -> None:
         """Begin to look after the pins of each volume; called about once a second."""
+        self.registry.place(self.volumes)
         self._begin("", self.registry.keep_up())
         for name, each in list(self._touches.items()):
             if each.loop is not self.volumes.get(name) or not self.registry.of(name):

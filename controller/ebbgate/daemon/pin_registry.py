@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from ebbgate.daemon.chosen_rows import Followed, placed, stable_uuid
 from ebbgate.daemon.override_registry import Writer
 from ebbgate.errors import EbbgateError
-from ebbgate.log_messages.volumes import PIN_ENDED, PIN_INVALID
+from ebbgate.intents.database import OverrideDatabase
+from ebbgate.log_messages.volumes import OVERRIDES_FOLLOWED, PIN_ENDED, PIN_INVALID
 from ebbgate.model.pin import Pin
 from ebbgate.units import NS_PER_S
 
@@ -36,6 +38,7 @@ class PinRegistry:
     now_ns: Callable[[], int] = time.monotonic_ns
     pins: dict[int, Pin] = field(default_factory=dict)
     _unsaved: dict[int, str] = field(default_factory=dict)
+    _moved: dict[int, Pin] = field(default_factory=dict)
     _loaded: bool = False
     _tried_ns: int | None = None
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -56,6 +59,22 @@ class PinRegistry:
         for text in wrong:
             _LOG.error(PIN_INVALID, text)
         self.pins = {pin.id: pin for pin in found} | self.pins
+
+    def place(self, present: Mapping[str, Followed]) -> None:
+        """Give each volume that is present its pins, under whatever name they were made."""
+        for name, loop in present.items():
+            uuid = stable_uuid(loop.volume)
+            for pin in list(self.pins.values()):
+                # Nearly always all are in place, and the event loop must not wait for this.
+                unnamed = pin.volume == name and not pin.device_uuid
+                if not unnamed and (pin.device_uuid != uuid or pin.volume == name):
+                    continue
+                new = placed(pin, loop.volume, present)
+                if new is None or new == pin:
+                    continue
+                self.pins[pin.id] = self._moved[pin.id] = new
+                if pin.volume != name:
+                    _LOG.warning(OVERRIDES_FOLLOWED, name, pin.volume, f"pin {pin.id}, {pin.path}")
 
     async def add(self, pin: Pin) -> Pin:
         """Store a pin and put it in force. Raises EbbgateError: then it is neither."""
@@ -80,19 +99,25 @@ class PinRegistry:
             _LOG.info(PIN_ENDED, pin.volume, pin.id, pin.path, why)
 
     async def saved(self) -> None:
-        """Wait until what has ended is ended on the disk. Raises EbbgateError."""
-        batch, wall = dict(self._unsaved), self.wall_ns()
-        if not batch:
+        """Wait until what has ended or has moved is on the disk. Raises EbbgateError."""
+        batch, moved, wall = dict(self._unsaved), dict(self._moved), self.wall_ns()
+        if not batch and not moved:
             return
-        await asyncio.wrap_future(
-            self.writer.submit(lambda database: database.end_pins(batch, wall))
-        )
+
+        def write(database: OverrideDatabase) -> None:
+            database.end_pins(batch, wall)
+            database.place_pins(moved.values())
+
+        await asyncio.wrap_future(self.writer.submit(write))
         for number in batch:
             self._unsaved.pop(number, None)
+        for number, pin in moved.items():
+            if self._moved.get(number) is pin:
+                del self._moved[number]
 
     async def keep_up(self) -> None:
         """Load, and write what has ended; what fails is repeated after some time."""
-        if self._loaded and not self._unsaved:
+        if self._loaded and not self._unsaved and not self._moved:
             return
         now = self.now_ns()
         if self._tried_ns is not None and now - self._tried_ns < _RETRY_NS:

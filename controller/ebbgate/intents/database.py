@@ -269,6 +269,11 @@ class OverrideDatabase:
         with durable(self._connection) as open_:
             return pin_rows.add(open_, pin)
 
+    def place_pins(self, pins: Iterable[Pin]) -> None:
+        """Store the volume of each pin. Raises sqlite3.Error."""
+        with durable(self._connection) as open_:
+            pin_rows.place(open_, pins)
+
     def end_pins(self, ended: Mapping[int, str], wall_ns: int) -> None:
         """End pins, given by number with a reason. Raises sqlite3.Error."""
         with durable(self._connection) as open_:

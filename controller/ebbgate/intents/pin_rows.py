@@ -4,25 +4,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from ebbgate.errors import UsageError
 from ebbgate.intents.arguments import parse_path
-from ebbgate.intents.row_values import InvalidRow, name_value, time_value, who_value
+from ebbgate.intents.row_values import InvalidRow, name_value, time_value, uuid_value, who_value
 from ebbgate.model.pin import Pin
 from ebbgate.units import INT64_MAX
 
 PINS_MAX: Final = 256
 _LOAD: Final = f"""
-    SELECT id, volume, path, inode, generation, who, at_unix_ns, mount FROM pins
+    SELECT id, volume, path, inode, generation, who, at_unix_ns, mount, device_uuid FROM pins
     WHERE ended_unix_ns IS NULL AND invalid IS NULL ORDER BY id LIMIT {PINS_MAX}
 """
 _ADD: Final = """
-    INSERT INTO pins (volume, path, inode, generation, who, at_unix_ns, mount)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO pins (volume, path, inode, generation, who, at_unix_ns, mount, device_uuid)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+_PLACE: Final = "UPDATE pins SET volume = ?, device_uuid = ? WHERE id = ?"
 _END: Final = """
     UPDATE pins SET ended_unix_ns = ?, outcome = ? WHERE id = ? AND ended_unix_ns IS NULL
 """
@@ -49,11 +50,17 @@ def add(connection: sqlite3.Connection, pin: Pin) -> Pin:
     """Insert a pin; return it with its number."""
     row = (
         *(pin.volume, pin.path, pin.inode, pin.generation),
-        *(pin.who, pin.at_unix_ns, pin.mount),
+        *(pin.who, pin.at_unix_ns, pin.mount, pin.device_uuid),
     )
     number = connection.execute(_ADD, row).lastrowid
     assert number is not None
     return replace(pin, id=number)
+
+
+def place(connection: sqlite3.Connection, pins: Iterable[Pin]) -> None:
+    """Store the name and the uuid of the volume of each pin."""
+    rows = [(pin.volume, pin.device_uuid, pin.id) for pin in pins]
+    connection.executemany(_PLACE, rows)
 
 
 def end(connection: sqlite3.Connection, ended: Mapping[int, str], wall_ns: int) -> None:
@@ -78,6 +85,7 @@ def _pin(row: sqlite3.Row) -> Pin:
         at_unix_ns=time_value(row["at_unix_ns"], "at_unix_ns"),
         mount=None if mount is None else _path(mount, "mount"),
         id=row["id"],
+        device_uuid=uuid_value(row["device_uuid"]),
     )
 
 

@@ -30,7 +30,7 @@ class Pin:
     `id`: 0 before it is kept. `inode` and `generation` tell it from another file of the same path;
     the latter is None where the file system has none. `mount`: where its file system was mounted,
     which tells a file that is gone from one whose file system is not mounted; None for a pin of a
-    release that did not ask.
+    release that did not ask. `device_uuid`: of the volume (Volume.uuid); empty while it is unknown.
     """
 
     volume: str
@@ -41,6 +41,7 @@ class Pin:
     at_unix_ns: int
     mount: str | None = None
     id: int = 0
+    device_uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

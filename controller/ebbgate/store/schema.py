@@ -283,5 +283,6 @@ OVERRIDES: Final = Schema(
             """,
             "DROP TABLE modes_by_name",
         ),
+        ("ALTER TABLE pins ADD COLUMN device_uuid TEXT NOT NULL DEFAULT ''",),
     ),
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,14 @@ def test_a_file_is_pinned_once_whatever_it_is_called(people: People) -> None:
     )
     FakeProcess.found = {OTHER: {**OPENED, "generation": 8}}
     assert people.pin(OTHER).ok, "the same number, on another partition"
+
+
+def test_a_pin_has_the_uuid_of_its_volume(people: People) -> None:
+    loop = people.intents.volume.loop
+    loop.volume = replace(loop.volume, backing_uuid="uuid-a")
+    assert people.pin().ok
+    (pin,) = people.intents.dispatcher.pins.registry.of("bcache0")
+    assert pin.device_uuid == "uuid-a"
 
 
 def test_a_long_path_is_shortened_in_the_status(people: People) -> None:

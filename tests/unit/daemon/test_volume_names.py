@@ -19,6 +19,7 @@ from ebbgate.daemon.daemon import Daemon
 from ebbgate.intents.database import OverrideDatabase
 from ebbgate.log_messages.volumes import OVERRIDES_FOLLOWED, OVERRIDES_OF_ANOTHER
 from ebbgate.model.override import Override, OverrideKind
+from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Mode
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
@@ -99,7 +100,7 @@ class Machine:
 
     def rows(self, table: str) -> list[tuple[str, str]]:
         """The name and the uuid of each row in force."""
-        over = "AND ended_unix_ns IS NULL" if table == "overrides" else ""
+        over = "" if table == "modes" else "AND ended_unix_ns IS NULL"
         with closing(sqlite3.connect(self.state / "overrides.db")) as connection:
             return connection.execute(
                 f"SELECT volume, device_uuid FROM {table} WHERE invalid IS NULL {over} ORDER BY id"
@@ -282,6 +283,36 @@ async def test_a_row_with_the_uuid_counts_more_than_one_with_the_name(boots: Mac
             (kept,) = daemon.overrides.of("bcache0")
             assert kept.override.value == "30"
     assert boots.rows("overrides") == boots.rows("modes") == [("bcache0", A)]
+
+
+# ---- pins ---------------------------------------------------------------------------------------
+async def looked_after(daemon: Daemon) -> None:
+    """Three seconds: pins are read, given to their volumes, and stored."""
+    for _ in range(3):
+        daemon.intents.pins.poll()
+        await daemon.intents.pins.settled()
+
+
+@pytest.mark.parametrize("uuid", [A, ""])
+async def test_a_pin_follows_its_volume(boots: Machine, uuid: str) -> None:
+    async with boots.boot(A, B) as daemon:
+        pin = Pin("bcache0", "/srv/a", 5, 7, "jo", AT_NS, device_uuid=uuid)
+        await daemon.intents.pins.registry.load()
+        await daemon.intents.pins.registry.add(pin)
+        await looked_after(daemon)
+    assert boots.rows("pins") == [("bcache0", A)]
+    async with boots.boot(B, A) as daemon:
+        await looked_after(daemon)
+        found = daemon.intents.pins.registry
+        assert ([each.path for each in found.of("bcache1")], found.of("bcache0")) == (
+            ["/srv/a"],
+            [],
+        )
+        assert boots.logged() == [
+            "bcache1: this volume was bcache0 before; what was chosen for it is in force:"
+            " pin 1, /srv/a"
+        ]
+    assert boots.rows("pins") == [("bcache1", A)]
 
 
 # ---- what names a volume ------------------------------------------------------------------------
