@@ -282,7 +282,7 @@ OVERRIDES_FOLLOWED: Final = LogMessage(
     "A volume has another name, and what was chosen for it is applied there",
     "%s: this volume was %s before; what was chosen for it is in force: %s",
     "bcache numbers its devices in the order in which they are registered, so a boot may swap "
-    "bcache0 and bcache1. Modes, set values and holds follow the uuid of the volume.",
+    "bcache0 and bcache1. Modes, set values, holds and pins follow the uuid of the volume.",
     "Nothing. Policies and `[volume.NAME]` in ebbgate.toml go by the name: see which volumes they "
     "name.",
 )
@@ -294,7 +294,8 @@ OVERRIDES_OF_ANOTHER: Final = LogMessage(
     "it. That is saved, and in force again once the other volume is found under any name.",
     "See the modes with `ebbgate status`, and choose one for this volume if it is not the right "
     "one: `ebbgate enforce VOLUME`, `advise` or `observe`. Repeat `ebbgate set` or `ebbgate hold` "
-    "if this volume is to have it, too.",
+    "if this volume is to have it, too. If the other volume is gone for good, the message, which "
+    "comes at each start, can be ignored.",
 )
 OVERRIDES_FAILED: Final = LogMessage(
     "3ab9aaedb0b84b35aa8c72bf6c687937",

@@ -116,6 +116,14 @@ async def on_disk(daemon: Daemon) -> None:
         await asyncio.wrap_future(daemon.overrides.writer.submit(lambda database: None))
 
 
+async def registered_again(daemon: Daemon, *uuids: str) -> None:
+    """The daemon runs on, and bcache0, bcache1, ... are these volumes now."""
+    for number, uuid in enumerate(uuids):
+        here = f"/sys/block/bcache{number}/bcache/backing_dev_uuid"
+        daemon.sysfs.locate(here).write_text(f"{uuid}\n")
+    await daemon.volume_set.discover()
+
+
 async def choose(daemon: Daemon, *overrides: Override, **modes: Mode) -> None:
     """A person asks for these."""
     registry = daemon.overrides
@@ -172,10 +180,7 @@ async def test_a_value_of_somebody_else_follows_its_volume(boots: Machine) -> No
 async def test_names_that_are_swapped_under_a_running_daemon(boots: Machine) -> None:
     async with boots.boot(A, B) as daemon:
         await choose(daemon, SET, bcache0=Mode.ENFORCE)
-        for number, uuid in enumerate((B, A)):
-            here = f"/sys/block/bcache{number}/bcache/backing_dev_uuid"
-            daemon.sysfs.locate(here).write_text(f"{uuid}\n")
-        await daemon.volume_set.discover()
+        await registered_again(daemon, B, A)
         assert in_force(daemon) == {
             "bcache0": (Mode.OBSERVE, []),
             "bcache1": (Mode.ENFORCE, [OverrideKind.SET]),
@@ -207,6 +212,17 @@ async def test_nothing_of_an_absent_volume_applies_to_another_one_of_its_name(
             for name in daemon.volumes
         }
         assert values == {"bcache0": ["30"], "bcache1": ["20"]}
+
+
+async def test_volumes_that_have_one_name_in_turn_have_their_own_choices(boots: Machine) -> None:
+    async with boots.boot(A) as daemon:
+        await choose(daemon, SET, bcache0=Mode.ENFORCE)
+        await registered_again(daemon, B)
+        await choose(daemon, replace(SET, value="30"), bcache0=Mode.ADVISE)
+        for uuid, value, mode in ((A, "20", Mode.ENFORCE), (B, "30", Mode.ADVISE)):
+            await registered_again(daemon, uuid)
+            assert daemon.volumes["bcache0"].mode is mode
+            assert [each.override.value for each in daemon.overrides.of("bcache0")] == [value]
 
 
 async def test_a_release_ends_nothing_of_another_volume(boots: Machine) -> None:
