@@ -23,7 +23,7 @@ from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.model.status import KnobStatus, VolumeStatus
-from ebbgate.model.volume import Mode
+from ebbgate.model.volume import Kind, Mode
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.volume_state import read_state
 from ebbgate.store.queries import KnobWrite, read_knob_write
@@ -99,11 +99,22 @@ class AdviceIntents:
         return loop
 
 
+def _booted_unix_ns() -> int:
+    """Return when this machine was booted, by the wall clock as it is now."""
+    return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
 def _before(action: KnobWrite, loop: VolumeLoop) -> str:
     """Return the value before the write, within the bounds. Raises UsageError if there is none."""
     volume, knob = loop.volume, action.knob
     if action.outcome != OutcomeKind.CHANGED:
         raise UsageError(f"that write of {knob} changed nothing ({action.outcome})")
+    if volume.kind is Kind.BCACHE and action.at_unix_ns < _booted_unix_ns():
+        # A boot numbers bcache devices anew, and resets what was written.
+        raise UsageError(
+            f"{action.volume} may have been another volume then: it was before the last boot",
+            f"set the value: ebbgate set {volume.title} {knob}",
+        )
     if is_trigger(knob):
         raise UsageError(f"a write of {knob} leaves no value behind: there is nothing to undo")
     if action.strategy != OVERRIDE and knob in loop.writer.plan.knobs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -160,9 +161,10 @@ def record(
     kind: OutcomeKind = OutcomeKind.CHANGED,
     strategy: str = "stream_bypass",
     volume: str = "bcache0",
-    at: int = 1000,
+    at: int | None = None,
 ) -> int:
     action = Action(volume, knob, old, "4096", strategy, "a stream")
+    at = time.time_ns() if at is None else at
     with closing(Store.open(history)) as store:
         store.add_outcomes([Outcome(action, kind, at)], None, at)
     with closing(sqlite3.connect(history)) as connection:
@@ -199,10 +201,11 @@ def test_an_undo_puts_back_what_was_there_before_that_write(
         ({"knob": CUTOFF, "old": None}, "is no longer known"),
         ({"knob": CUTOFF, "kind": OutcomeKind.FAILED}, "changed nothing (failed)"),
         ({"knob": CUTOFF, "volume": "bcache7"}, "bcache7 is not present"),
+        ({"knob": CUTOFF, "at": 1000}, "bcache0 may have been another volume then"),
     ],
 )
 def test_what_cannot_be_undone_is_refused_with_the_reason(
-    intents: IntentHarness, history: Path, given: dict[str, str | None], said: str
+    intents: IntentHarness, history: Path, given: dict[str, str | int | None], said: str
 ) -> None:
     before = intents.volume.knobs()
     ok, text = undo(intents, record(history, **given))  # type: ignore[arg-type]
