@@ -17,6 +17,7 @@ from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.cache_facts import CacheFacts, read_cache_facts
 from ebbgate.daemon.chosen_rows import stable_uuid
+from ebbgate.daemon.on_loop import refuse_on_loop
 from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.pin_touches import PinTouches
 from ebbgate.daemon.warm_intents import WarmIntents
@@ -178,6 +179,7 @@ class PinIntents:
         major, minor = found["devno"]
         name = await self.volume_of((major, minor))
         if name is None or name not in self.volumes:
+            await self._reader.run(lambda: refuse_on_loop(self.sysfs, path, (major, minor)))
             raise ActuationError(
                 f"{path} is not on one cached volume that ebbgated follows",
                 "see ebbgate status for the volumes",

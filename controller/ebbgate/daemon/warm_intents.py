@@ -15,6 +15,7 @@ from typing import Any, Final
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.cache_facts import read_cache_facts
+from ebbgate.daemon.on_loop import refuse_on_loop
 from ebbgate.daemon.warm_job import Opened, WarmJob, begun_text
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, UsageError
@@ -239,6 +240,7 @@ class WarmIntents:
         )
         path = intent.args.path
         if not names:
+            await self._reader.run(lambda: refuse_on_loop(self._sysfs, path, opened.devno))
             raise ActuationError(
                 f"{path} is not on a cached volume that ebbgated follows",
                 "see ebbgate status for the volumes",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from ebbgate import units
@@ -49,18 +49,33 @@ def cached_volumes_below(
     sysfs: Sysfs, devno: tuple[int, int], known: Mapping[tuple[int, int], str]
 ) -> tuple[str, ...]:
     """Return which known volumes a device is, or lies on: by partition, LVM, dm-crypt, md."""
-    real = sysfs.real(f"/sys/dev/block/{devno[0]}:{devno[1]}")
-    if real is None:
-        return ()
-    found, names = set[str](), [real.name]
-    while names:
-        name = whole_disk(sysfs, names.pop())
+    found = set[str]()
+    for name in _stack(sysfs, devno, known):
         number = devno_of(sysfs, CLASS_BLOCK / name)
         if number is not None and number in known:
             found.add(known[number])
-        else:
-            names += [path.name for path in sysfs.glob(str(CLASS_BLOCK / name / "slaves" / "*"))]
     return tuple(sorted(found))
+
+
+def loops_below(sysfs: Sysfs, devno: tuple[int, int]) -> dict[str, str]:
+    """Return the loop devices that a device is, or lies on, each with the path of its file."""
+    found = dict[str, str]()
+    for name in _stack(sysfs, devno, ()):
+        file = sysfs.read_text(CLASS_BLOCK / name / "loop/backing_file")
+        if file is not None:
+            found[name] = file
+    return found
+
+
+def _stack(sysfs: Sysfs, devno: tuple[int, int], ends: Container[object]) -> Iterator[str]:
+    """Yield a device and all below it; what is below those with a number of `ends` is left out."""
+    real = sysfs.real(f"/sys/dev/block/{devno[0]}:{devno[1]}")
+    names = [] if real is None else [real.name]
+    while names:
+        name = whole_disk(sysfs, names.pop())
+        yield name
+        if devno_of(sysfs, CLASS_BLOCK / name) not in ends:
+            names += [path.name for path in sysfs.glob(str(CLASS_BLOCK / name / "slaves" / "*"))]
 
 
 def volume_uuid(sysfs: Sysfs, volume: Volume) -> str:

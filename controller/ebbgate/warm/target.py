@@ -6,8 +6,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,17 @@ from ebbgate.errors import Unavailable
 from ebbgate.layout.fiemap import Extent, is_realtime, read_layout
 from ebbgate.units import sectors_to_bytes
 from ebbgate.warm.btrfs import device_of
+from ebbgate.warm.loop import LoopFile, loop_file, within_file
 from ebbgate.warm.plan import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An open file; `loop`: what it is behind, unless it is the one that was asked for."""
+
+    handle: int
+    path: str
+    loop: LoopFile | None = None
 
 
 @dataclass(slots=True)
@@ -24,9 +35,9 @@ class Target:
 
     `handle`: open for direct reads. `pieces`: what lies on the device `devno`, in the order in
     which it is read: of a file, the order of the device (of btrfs, of its own addresses, which are
-    as contiguous). `left_out`: bytes
-    that cannot be warmed, by reason. `path`: of a file; empty for a range of a volume.
-    `generation`: see `FileLayout`.
+    as contiguous). `left_out`: bytes that cannot be warmed, by reason. `path`: of a file; empty for
+    a range of a volume. `generation`: see `FileLayout`. `files`: of a file below which there are
+    loop devices: from that file down to the one that is read.
     """
 
     handle: int
@@ -36,12 +47,23 @@ class Target:
     path: str = ""
     size_bytes: int = 0
     generation: int | None = None
+    files: tuple[File, ...] = ()
+
+    @property
+    def named(self) -> int:
+        """The open file or volume that was asked for."""
+        return self.files[0].handle if self.files else self.handle
+
+    def close(self) -> None:
+        """Close all files."""
+        for handle in {self.handle, *(file.handle for file in self.files)}:
+            os.close(handle)
 
     def changed(self) -> str:
         """Return what has happened to the file since it was opened; empty if it is as it was."""
         if not self.path:
             return ""
-        own = os.fstat(self.handle)
+        own = os.fstat(self.named)
         if own.st_nlink == 0:
             return "the file was deleted"
         if own.st_size < self.size_bytes:
@@ -53,9 +75,63 @@ class Target:
         same = (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
         return "" if same else "the file was replaced"
 
+    def moved(self) -> bool:
+        """Return whether data of the file has left the places that are read. Raises Unavailable.
+
+        A file that is read itself is found wherever it is; one on a loop device is read by its
+        places in another file.
+        """
+        return bool(self.files) and not _covers(_places(self.files).pieces, self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a file lies on a device; see `Target`."""
+
+    devno: tuple[int, int]
+    pieces: tuple[Piece, ...]
+    left_out: Counter[str]
+    generation: int | None
+
 
 def open_file(path: str) -> Target:
-    """Open a regular file, whatever else the path may lead to. Raises Unavailable."""
+    """Open a regular file, whatever else the path may lead to. Raises Unavailable.
+
+    Of a file on a loop device the file behind that device is opened, too, and read: reads through
+    the device end in the page cache of that file, and are no reads of this process.
+    """
+    files = [File(_open_regular(path), path)]
+    try:
+        while loop := _loop_below(files[-1]):
+            files.append(File(_open_behind(loop, path), loop.path, loop))
+        size, found = os.fstat(files[0].handle).st_size, _places(files)
+    except BaseException:
+        for file in files:
+            os.close(file.handle)
+        raise
+    several = tuple(files) if len(files) > 1 else ()
+    place = files[-1].handle, found.devno, found.pieces, found.left_out
+    return Target(*place, path, size, found.generation, several)
+
+
+def device_below_loops(devno: tuple[int, int], path: str) -> tuple[int, int]:
+    """Return the device on which a loop device of this number lies at last; else this number.
+
+    `path`: a file or folder on it. Raises Unavailable.
+    """
+    while loop := loop_file(devno):
+        handle = _open_behind(loop, path)
+        try:
+            devno = _device(File(handle, loop.path))
+            if _on_btrfs(handle):
+                return devno
+        finally:
+            os.close(handle)
+    return devno
+
+
+def _open_regular(path: str, loop: LoopFile | None = None) -> int:
+    """Open a regular file for direct reads; `loop`: it must be the file behind this device."""
     try:
         # Follows links once, and opens neither devices nor pipes.
         found = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -63,40 +139,104 @@ def open_file(path: str) -> Target:
         raise Unavailable(f"{path} cannot be opened: {_reason(error)}") from error
     try:
         status = os.fstat(found)
+        if loop and not loop.is_same(status):
+            raise Unavailable(f"{path} is not the file of {loop.device}")
         if not stat.S_ISREG(status.st_mode):
             raise Unavailable(
                 f"{path} is no regular file", "name files; for a volume: --range VOLUME:FROM-TO"
             )
-        handle = _open_direct(f"/proc/self/fd/{found}", path)
+        return _open_direct(f"/proc/self/fd/{found}", path)
     finally:
         os.close(found)
+
+
+def _open_behind(loop: LoopFile, path: str) -> int:
+    """Open the file of a loop device, below `path`. Raises Unavailable."""
     try:
-        return _file_target(handle, path, status)
-    except BaseException:
-        os.close(handle)
-        raise
-
-
-def _file_target(handle: int, path: str, status: os.stat_result) -> Target:
-    devno: tuple[int, int] | None = _split(status.st_dev)
-    if os.major(status.st_dev) == 0:
-        devno = device_of(handle, path)
-    if devno is None or is_realtime(handle):
+        return _open_regular(loop.path, loop)
+    except Unavailable as error:
         raise Unavailable(
-            f"the file system of {path} does not tell on which device its data lies",
+            f"{path} is on {loop.device}, a loop device, and its file cannot be read:"
+            f" {error.message}",
+            error.hint or "it was deleted, or is in another mount namespace: see losetup --list",
+        ) from error
+
+
+def _loop_below(file: File) -> LoopFile | None:
+    """Return the file of the loop device on which a file lies; None where there is none.
+
+    Also on btrfs, which does not tell where on the device files lie.
+    """
+    return None if _on_btrfs(file.handle) else loop_file(_device(file))
+
+
+def _on_btrfs(handle: int) -> bool:
+    return os.major(os.fstat(handle).st_dev) == 0
+
+
+def _device(file: File) -> tuple[int, int]:
+    """Return the device on which the data of a file lies. Raises Unavailable."""
+    number = os.fstat(file.handle).st_dev
+    devno: tuple[int, int] | None = _split(number)
+    if os.major(number) == 0:
+        devno = device_of(file.handle, file.path)
+    if devno is None or is_realtime(file.handle):
+        raise Unavailable(
+            f"the file system of {file.path} does not tell on which device its data lies",
             "warm a part of the volume: --range VOLUME:FROM-TO",
         )
+    return devno
+
+
+def _places(files: Sequence[File]) -> _Places:
+    """Return where the first of these files lies in the last one, and on its device."""
+    first, *behind = files
+    found = _own_places(first)
+    for file in behind:
+        assert file.loop is not None
+        devno, layout = _device(file), read_layout(file.handle, file.path)
+        inside, left_out = within_file(
+            found.pieces, file.loop, layout.extents, _start_of_partition(devno)
+        )
+        kept = found.left_out + left_out
+        found = _Places(devno, _in_order(inside), kept, found.generation)
+    return found
+
+
+def _own_places(file: File) -> _Places:
+    """Return where a file lies on the device of its file system."""
+    devno = _device(file)
     start = _start_of_partition(devno)
     pieces, left_out = [], Counter[str]()
-    layout = read_layout(handle, path)
+    layout = read_layout(file.handle, file.path)
     for extent in layout.extents:
         if extent.obstacle:
             left_out[extent.obstacle] += extent.length_bytes
         else:
             pieces.append(_piece(extent, start))
-    pieces.sort(key=lambda piece: piece.device_bytes)
-    size, generation = status.st_size, layout.generation
-    return Target(handle, devno, tuple(pieces), left_out, path, size, generation)
+    return _Places(devno, _in_order(pieces), left_out, layout.generation)
+
+
+def _in_order(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    return tuple(sorted(pieces, key=lambda piece: piece.device_bytes))
+
+
+def _covers(now: Iterable[Piece], before: Iterable[Piece]) -> bool:
+    """Return whether all parts of the file that is read in `before` are in `now`, too.
+
+    The file that was asked for may have grown, which may also have joined pieces.
+    """
+    ranges: list[tuple[int, int]] = []
+    for piece in sorted(now, key=lambda piece: piece.offset_bytes):
+        start, end = piece.offset_bytes, piece.offset_bytes + piece.length_bytes
+        if ranges and start <= ranges[-1][1]:
+            start, end = ranges[-1][0], max(end, ranges.pop()[1])
+        ranges.append((start, end))
+    for piece in before:
+        number = bisect_right(ranges, piece.offset_bytes, key=lambda each: each[0]) - 1
+        if number < 0 or piece.offset_bytes + piece.length_bytes > ranges[number][1]:
+            return False
+    return True
 
 
 def open_ranges(device: str, devno: tuple[int, int], ranges: Iterable[tuple[int, int]]) -> Target:

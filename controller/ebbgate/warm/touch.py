@@ -31,7 +31,7 @@ from ebbgate.errors import EbbgateError
 from ebbgate.warm.btrfs import device_of
 from ebbgate.warm.plan import Read, aligned, blocks, spread
 from ebbgate.warm.reader import Reader, send_event
-from ebbgate.warm.target import open_file
+from ebbgate.warm.target import device_below_loops, open_file
 
 _BATCH: Final = 50
 """Touches after which the rate is kept."""
@@ -87,7 +87,7 @@ def serve(request: dict[str, Any], commands: FileIO) -> None:
 def _serve_one(path: str, commands: FileIO) -> None:
     if not Path(path).exists():
         folder = _folder_above(path)
-        send_event("missing", devno=_devno_of(folder), mount=mount_of(folder))
+        send_event("missing", devno=devno_of_folder(folder), mount=mount_of(folder))
         return
     target = open_file(path)
     try:
@@ -95,7 +95,7 @@ def _serve_one(path: str, commands: FileIO) -> None:
             "opened",
             devno=target.devno,
             mount=mount_of(_folder_above(path)),
-            inode=os.fstat(target.handle).st_ino,
+            inode=os.fstat(target.named).st_ino,
             generation=target.generation,
             bytes=sum(piece.length_bytes for piece in target.pieces),
             pieces=len(target.pieces),
@@ -113,7 +113,7 @@ def _serve_one(path: str, commands: FileIO) -> None:
                 toucher.close()
             send_event("touched", reads=count, hits=hits)
     finally:
-        os.close(target.handle)
+        target.close()
 
 
 def _folder_above(path: str) -> Path:
@@ -124,13 +124,14 @@ def _folder_above(path: str) -> Path:
     return folder
 
 
-def _devno_of(folder: Path) -> tuple[int, int]:
+def devno_of_folder(folder: Path) -> tuple[int, int]:
     """Return the device of a folder. Raises Unavailable where it has several."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         found = os.fstat(handle).st_dev
-        own = None if os.major(found) else device_of(handle, str(folder))
-        return own or (os.major(found), os.minor(found))
+        if os.major(found):
+            return device_below_loops((os.major(found), os.minor(found)), str(folder))
+        return device_of(handle, str(folder)) or (0, os.minor(found))
     finally:
         os.close(handle)
 

@@ -69,6 +69,7 @@ BATCH_READS: Final = 32
 _BATCHES_PER_S: Final = 8
 """At least, of a bounded rate."""
 _TRUNCATED: Final = "the file was truncated"
+_MOVED: Final = "the file was moved on its loop device while it was warmed"
 _ENOUGH: Final = {"bcache": 0.995, "dm-cache": 0.97}
 """Share of hits in a sample that ends the passes."""
 _SETTLE_S: Final = 5.0
@@ -126,6 +127,8 @@ class Worker(Reader):
             before, share = share, self.hits / max(1, self.checked)
             if share >= _ENOUGH[self.kind] or (number and share < before + 0.01):
                 break
+        if self.target.moved():
+            raise Unavailable(_MOVED, "run it again")
         self._report("done")
 
     # ---- passes --------------------------------------------------------------------------------

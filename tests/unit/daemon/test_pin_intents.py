@@ -17,6 +17,7 @@ from ebbgate.model.pin import PinState
 from ebbgate.text import SHOWN_MAX
 from ebbgate.units import GIB, MIB
 from tests.intent_fixture import MINUTE_NS, IntentHarness
+from tests.on_loop_fixture import ON_LOOP, add_dm_on_loop
 from tests.pin_fixture import BOTH, HANGS, OPENED, OTHER, PATH, FakeProcess, People
 
 GONE: dict[str, Any] = {"event": "missing", "devno": [252, 0], "mount": "/srv"}
@@ -28,7 +29,7 @@ def people(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     FakeProcess.touched = FakeProcess.reads = 100
     monkeypatch.setattr(warm_intents, "WarmProcess", FakeProcess)
     monkeypatch.setattr(pin_intents, "WarmProcess", FakeProcess)
-    on = {(252, 0): ("bcache0",), (8, 1): ()}
+    on = {(252, 0): ("bcache0",), (8, 1): (), ON_LOOP: ()}
     for module in (warm_intents, pin_intents):
         monkeypatch.setattr(
             module, "cached_volumes_below", lambda _sysfs, devno, _known: on[tuple(devno)]
@@ -263,6 +264,14 @@ def test_a_file_that_cannot_be_pinned_is_answered(
     assert (found.ok, why in found.outcome) == (False, True), found.outcome
     assert FakeProcess.made[0].ended
     assert people.rows() == []
+
+
+def test_a_file_whose_place_on_a_loop_device_is_unknown_is_not_pinned(people: People) -> None:
+    add_dm_on_loop(people.intents.volume.loop.writer.sysfs.root)
+    FakeProcess.found = {PATH: {**OPENED, "devno": ON_LOOP}}
+    found = people.pin()
+    assert not found.ok
+    assert found.outcome.startswith(f"{PATH} is on loop0, a loop device of /srv/image; ")
 
 
 def test_a_file_is_pinned_once(people: People) -> None:

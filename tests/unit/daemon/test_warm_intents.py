@@ -16,6 +16,7 @@ from ebbgate.units import MIB
 from ebbgate.warm.pace import Pace, Speed
 from tests.builders import busy_edge
 from tests.intent_fixture import answer
+from tests.on_loop_fixture import ON_LOOP, add_dm_on_loop
 from tests.warm_fixture import OPENED, FakeProcess
 from tests.warm_people import UUID, People, restore, until_begun
 
@@ -137,6 +138,17 @@ def test_a_file_elsewhere_is_refused(
     monkeypatch.setattr(warm_intents, "cached_volumes_below", lambda *_: names)
     found = people.warm()
     assert (found.ok, text in found.outcome) == (False, True), found.outcome
+
+
+def test_a_file_whose_place_on_a_loop_device_is_unknown_is_refused_for_that(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dm_on_loop(people.intents.volume.loop.writer.sysfs.root)
+    FakeProcess.first = {**OPENED, "devno": ON_LOOP}
+    monkeypatch.setattr(warm_intents, "cached_volumes_below", lambda *_: ())
+    found = people.warm("/mnt/a")
+    assert not found.ok
+    assert found.outcome.startswith("/mnt/a is on loop0, a loop device of /srv/image; ")
 
 
 def test_a_failure_while_it_reads_is_shown(people: People) -> None:

@@ -91,6 +91,16 @@ def test_one_pass_is_enough_where_all_are_hits(
     assert len(whole) == (2 if kind == "bcache" else 32)
 
 
+def test_a_file_that_has_moved_on_its_loop_device_is_not_called_warm(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.cached = True
+    monkeypatch.setattr(Target, "moved", lambda _: True)
+    with pytest.raises(Unavailable, match="moved on its loop device"):
+        machine.worker("bcache").run_to_end()
+    assert last_event(capsys)["event"] != "done"
+
+
 def test_a_cache_that_takes_nothing_is_given_up(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
