@@ -5,7 +5,8 @@ I/O: threads. Slow work (journalling a knob's original, jobs) runs on a thread o
 gate whose knobs are owned takes a write or two: the caller makes them itself, since a switch to the
 thread takes longer and a request waits meanwhile. A write takes bcache's global lock and hangs
 while a device is being registered; so does a read of the volume, which runs on another thread.
-While a read hangs, every write is left to the thread. A caller's write can hang only where the lock
+While a read hangs, every write is left to the thread. While a job waits for the journal's disk, a
+caller may close the gate; the job goes on after that. A caller's write can hang only where the lock
 was taken since the last read, 250 ms ago; the watchdog covers that case.
 """
 
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Final
@@ -36,6 +38,7 @@ REQUEST_KIB: Final = 512
 """With a shallow queue: of 1280 KiB a disk takes 10 ms for each, and a returning request waits for
 several of them; of 128 KiB it drains a sixth less."""
 _CLOSED: Final = Gate(GateKind.CLOSED)
+_SHUT: Final = (GateKind.CLOSED, GateKind.RESTING)
 _LETS_THROUGH: Final = (GateKind.OPEN, GateKind.PACED)
 Job = Callable[[KnobWriter], list[Outcome]]
 Report = Callable[[str, list[Outcome], int | None], None]
@@ -62,8 +65,12 @@ class GateWorker:
         self._claimed_ns = 0
         """When originals of the gate's knobs were journalled last; nothing was open before."""
         self._busy = False
+        self._in_job = False
+        self._lent = False
+        """A job waits for the journal's disk; `_busy` then tells whether a gate is being set."""
         self._stop = False
         self._changed = Condition()
+        writer.lend = self._lend
         self.generation = 0
         """Grows with each write: a reader of sysfs compares it before and after reading."""
         self._thread = Thread(target=self._run, name=f"gate-{writer.volume.name}", daemon=True)
@@ -74,10 +81,12 @@ class GateWorker:
     ) -> None:
         """Set the gate as soon as possible; an older gate that still waits is dropped."""
         with self._changed:
-            if not (self.idle and self._quick(gate)) or self._kernel_hangs():
+            free = self._lent_for(gate) if self._lent else self.idle and self._quick(gate)
+            if not free or self._kernel_hangs():
                 self._next_gate = _GateRequest(gate, reason, name, since_ns)
                 self._changed.notify_all()
                 return
+            self._next_gate = None
             self._begin()
         try:
             self._report(name, drive(self.writer, gate, reason), since_ns)
@@ -91,6 +100,15 @@ class GateWorker:
         quick = self.writer.plan.quick
         ours = bool(quick) and all(knob in self.writer.owned for knob in quick)
         return plain and ours and self.writer.gate_is_ours
+
+    def _lent_for(self, gate: Gate) -> bool:
+        """May this gate be set now, while a job waits for the journal's disk?"""
+        return not self._busy and self._shuts(gate)
+
+    def _shuts(self, gate: Gate) -> bool:
+        """Is this a close that journals nothing, and writes no knob that the job takes over?"""
+        known = self.writer.owned.keys() | self.writer.lacking
+        return gate.kind in _SHUT and known.issuperset(self.writer.plan.knobs) and self._quick(gate)
 
     def _kernel_hangs(self) -> bool:
         """Does a read of the volume wait in the kernel? Then a write would wait, too."""
@@ -107,7 +125,8 @@ class GateWorker:
     def idle(self) -> bool:
         """Is nothing being written, and does nothing wait?"""
         with self._changed:
-            return not self._busy and self._next_gate is None and not self._jobs
+            under_way = self._busy or self._lent
+            return not under_way and self._next_gate is None and not self._jobs
 
     def stop(self, timeout_s: float) -> bool:
         """Finish what waits, then end the thread; return False if it hangs in the kernel."""
@@ -131,12 +150,45 @@ class GateWorker:
                 if request is not None:
                     self._carry_out(request)
                 elif job is not None:
+                    self._in_job = True
                     self._report(job[0], job[1](self.writer), None)
             except Exception:
                 # A bug in one job must not end the thread, which also restores the knobs.
                 _LOG.exception(KNOB_JOB_FAILED, self.writer.volume.name)
             finally:
+                self._in_job = False
                 self._end()
+
+    @contextmanager
+    def _lend(self) -> Iterator[None]:
+        """Let the gate close while a job waits for the journal's disk. See `KnobWriter`.
+
+        A close may have come while the job was writing.
+        """
+        if not self._in_job:
+            yield
+            return
+        self._in_job = False
+        while request := self._take_close_or_lend():
+            self._carry_out(request)
+        try:
+            yield
+        finally:
+            with self._changed:
+                while self._busy:
+                    self._changed.wait()
+                self._busy, self._lent = True, False
+            self._in_job = True
+
+    def _take_close_or_lend(self) -> _GateRequest | None:
+        """Return a close that waits and can be set now; with none, others may set the gate."""
+        with self._changed:
+            request = self._next_gate
+            if request is not None and self._shuts(request.gate):
+                self._next_gate = None
+                return request
+            self._busy, self._lent = False, True
+            return None
 
     def _carry_out(self, request: _GateRequest) -> None:
         """Set a gate, unless a newer one was asked for while originals were journalled."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from ebbgate.actuators import ownership
@@ -36,7 +36,8 @@ class KnobWriter:
     `pinned`: knobs that have the value that a person asked for; no strategy writes them.
     `lacking`: knobs that this kernel does not have or does not let anyone set. `disk_users`: what
     else is on the disks below the volume. `current_write`: the knob that is being written, and
-    since when; `reading_since_ns`: since when the volume is being read.
+    since when; `reading_since_ns`: since when the volume is being read. `lend`: in this context,
+    which waits for the journal's disk, another thread may use the writer.
     """
 
     sysfs: Sysfs
@@ -52,6 +53,7 @@ class KnobWriter:
     disk_users: DiskUsers = NO_USERS
     current_write: tuple[str, int] | None = None
     reading_since_ns: int | None = None
+    lend: Callable[[], AbstractContextManager[object]] = nullcontext
     plan: GatePlan = field(init=False)
     _paths: dict[str, str | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
@@ -318,7 +320,8 @@ class KnobWriter:
             if isinstance(entry, Outcome):
                 return entry
             try:
-                kept = self.journal.put(entry)
+                with self.lend():
+                    kept = self.journal.put(entry)
             except OSError as error:
                 return self._journal_failed(action, error)
             self.owned[action.knob] = OwnedKnob(kept, entry.original, self.now_ns())
