@@ -81,7 +81,10 @@ class GateWorker:
     ) -> None:
         """Set the gate as soon as possible; an older gate that still waits is dropped."""
         with self._changed:
-            free = self._lent_for(gate) if self._lent else self.idle and self._quick(gate)
+            if self._lent:
+                free = not self._busy and self._shuts(gate)
+            else:
+                free = self.idle and self._quick(gate)
             if not free or self._kernel_hangs():
                 self._next_gate = _GateRequest(gate, reason, name, since_ns)
                 self._changed.notify_all()
@@ -95,20 +98,20 @@ class GateWorker:
             self._end()
 
     def _quick(self, gate: Gate) -> bool:
-        """Does this gate take a write or two of knobs that are already owned?"""
+        """Does this gate take a write or two of knobs that are already owned, and journal none?"""
+        writer, plan = self.writer, self.writer.plan
         plain = gate.kind in (GateKind.CLOSED, GateKind.RESTING, GateKind.PACED)
-        quick = self.writer.plan.quick
-        ours = bool(quick) and all(knob in self.writer.owned for knob in quick)
-        return plain and ours and self.writer.gate_is_ours
-
-    def _lent_for(self, gate: Gate) -> bool:
-        """May this gate be set now, while a job waits for the journal's disk?"""
-        return not self._busy and self._shuts(gate)
+        ours = bool(plan.quick) and all(knob in writer.owned for knob in plan.quick)
+        known = writer.owned.keys() | writer.lacking
+        journalled = known.issuperset(plan.knobs) and not _begins_queue(writer, gate)
+        return plain and ours and journalled and writer.gate_is_ours
 
     def _shuts(self, gate: Gate) -> bool:
-        """Is this a close that journals nothing, and writes no knob that the job takes over?"""
-        known = self.writer.owned.keys() | self.writer.lacking
-        return gate.kind in _SHUT and known.issuperset(self.writer.plan.knobs) and self._quick(gate)
+        """May this gate be set while a job waits for the journal's disk?
+
+        The job takes over a knob that is not owned yet, so none of the gate's.
+        """
+        return gate.kind in _SHUT and self._quick(gate)
 
     def _kernel_hangs(self) -> bool:
         """Does a read of the volume wait in the kernel? Then a write would wait, too."""
@@ -257,6 +260,14 @@ def drive(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
     if not gate.queue_depth:
         outcomes += writer.apply(_queue_steps(writer, gate), reason)
     return outcomes
+
+
+def _begins_queue(writer: KnobWriter, gate: Gate) -> bool:
+    """Does this gate journal the depth of a disk's queue? See `_queue_steps`."""
+    if not gate.queue_depth or gate.kind in _SHUT or writer.disk_users.volumes:
+        return False
+    known = writer.owned.keys() | writer.manual | writer.pinned | writer.lacking
+    return not known.issuperset(writer.plan.queues)
 
 
 def _queue_steps(writer: KnobWriter, gate: Gate) -> list[Step]:

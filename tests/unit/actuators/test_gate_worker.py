@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import time
+from dataclasses import replace
 from queue import Empty
 
 import pytest
@@ -135,6 +136,20 @@ def test_a_gate_of_owned_knobs_is_set_before_the_call_returns(
     assert harness.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
     assert harness.worker.idle
     assert harness.report()[0] == "gate"
+
+
+def test_a_caller_does_not_wait_for_the_journal_of_a_queue(harness: GateHarness) -> None:
+    ours(harness)
+    depth = "queue_depth:vda"
+    harness.hang_in_journal(depth)
+    shallow = replace(paced(9), queue_depth=4)
+    harness.set_gate(shallow)
+    assert harness.stuck.wait(DEADLINE_S), "the call returns while the thread waits"
+    harness.let_go.set()
+    assert depth in [each.action.knob for each in harness.report()[1]]
+    until(lambda: harness.worker.idle)
+    harness.set_gate(replace(shallow, rate_bytes_per_s=MIB))
+    assert harness.worker.idle, "its queue is owned by now"
 
 
 def test_a_gate_of_owned_knobs_does_not_overtake_a_running_job(harness: GateHarness) -> None:
