@@ -123,7 +123,11 @@ class OverrideRegistry:
         rows = [*(each.override for each in self.active.values()), *self._manual.values()]
         found = place_all(rows, volume, self.volumes)
         for row in found.moved:
-            self._take(row)
+            if row.id in self.active:
+                # Its end stays: the wall clock may have been set since it was taken up.
+                self.active[row.id] = replace(self.active[row.id], override=row)
+            else:
+                self._manual[row.id] = row
             self._moved[row.id] = row
         for row in found.twice:
             self.active.pop(row.id, None)

@@ -207,6 +207,21 @@ async def test_an_override_that_is_over_meanwhile_does_not_come_back(
     assert harness.sysfs.log == [("sequential_cutoff", str(MIB))]
 
 
+async def test_an_override_ends_in_time_where_its_volume_is_recognized_late(
+    make_harness: Callable[[Mode], VolumeSetHarness],
+) -> None:
+    harness = make_harness(Mode.ADVISE)
+    await harness.looks()
+    override = harness.override("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
+    assert override.device_uuid == ""
+    registry = harness.daemon.overrides
+    # The wall clock was set back meanwhile.
+    registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
+    registry.adopt("bcache0")
+    await harness.looks()
+    assert harness.knobs() == harness.before
+
+
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 async def test_without_a_policy_that_acts_nothing_comes_back(
     make_harness: Callable[[Mode], VolumeSetHarness], mode: Mode
