@@ -18,6 +18,7 @@ from functools import partial
 from typing import Final
 
 from ebbgate.knobs.knob import Knob, KnobBounds, KnobPlace, KnobUnit, ResetCause, ValueForm
+from ebbgate.knobs.never import WITHOUT_ROW
 from ebbgate.model.volume import Kind
 from ebbgate.units import KIB, NS_PER_S
 
@@ -339,28 +340,10 @@ BY_NAME: Final[Mapping[str, Knob]] = {knob.key: knob for knob in KNOBS}
 """By `Knob.key`."""
 BOUNDS: Final[Mapping[str, KnobBounds]] = {knob.key: knob.bounds for knob in KNOBS if knob.bounds}
 NEVER: Final[Mapping[str, str]] = {
-    "attach": "puts a cache under a volume that is in use",
-    "detach": "discards all cached data",
-    "stop": "ends the volume or the cache set",
-    "unregister": "ends the cache set",
-    "flash_vol_create": "turns cache space into a volume",
-    "io_disable": "makes every request fail",
-    "synchronous": "makes the cache start empty when it is 0, without its dirty data",
-    "errors": "may halt the machine at a cache error",
-    "io_error_limit": "ends the cache set at its first error when it is 0",
-    "io_error_halflife": "decides when errors end the cache set",
-    "discard": "stalls writers at every freed bucket, and persists",
-    "copy_gc_enabled": "copies buckets on the SSD without need",
-    "cache_replacement_policy": "persists in the superblock of the SSD",
-    "label": "writes the superblock of the disk",
-    "running": "starts a volume without its cache",
-    "clear_stats": "resets counters that others read",
-    "cache_copy_throttle": "slows every dm-cache device of the machine",
-    "invalidate_cblocks": "discards cached data",
+    **WITHOUT_ROW,
     **{knob.name: knob.never for knob in KNOBS if knob.never},
 }
-"""File or message -> why ebbgate never writes it (bcache/sysfs.c, super.c; dm-cache). Most of them
-are no settings and have no row."""
+"""File or message -> why ebbgate never writes it."""
 
 
 def find_knob(name: str) -> Knob | None:
