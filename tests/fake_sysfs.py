@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.knob import ValueForm, parse_value
 from ebbgate.units import GIB, SECTOR_BYTES
 
 # The machine that runs the tests may have dm volumes of its own.
@@ -187,6 +188,21 @@ def failing(number: int) -> Callable[[], None]:
         raise OSError(number, os.strerror(number))
 
     return fail
+
+
+def switch_resets_length(fake: FakeSysfs, sysfs: WatchedSysfs, disk: str) -> None:
+    """Have each switch of the disk's scheduler give its queue the length that Linux gives it."""
+    folder = f"/sys/block/{disk}/queue"
+    depth = int(fake.read(f"/sys/block/{disk}/device/queue_depth"))
+    words = [parse_value(ValueForm.CHOICE, fake.read(f"{folder}/scheduler"))]
+
+    def reset() -> None:
+        words.append(fake.read(f"{folder}/scheduler"))
+        if words[-1] != words[-2]:
+            length = depth if words[-1] == "none" else 2 * min(depth, 128)
+            fake.write(f"{folder}/nr_requests", str(length))
+
+    sysfs.after["scheduler"] = reset
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
 from ebbgate.actuators.reason import Reason
+from ebbgate.actuators.scheduler_switch import is_length, is_scheduler, kept_length, length_knob
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
-from ebbgate.knobs.knob import ResetCause, parse_value
+from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import NOT_WRITTEN, RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
-from ebbgate.probes.dm_status import table_threshold_sectors
 
 _TAKE_OVER_TRIES = 3
 
@@ -87,10 +87,10 @@ class KnobWriter:
         """Restore the originals of these knobs, as far as they are owned.
 
         A knob that is gone, or that somebody else has written since, is left unchanged. One that
-        cannot be read or written stays owned.
+        cannot be read or written stays owned. A switch of the scheduler resets the queue's length.
         """
         outcomes = []
-        for knob in knobs:
+        for knob in sorted(knobs, key=is_length):
             owned = self.owned.get(knob)
             if owned is not None:
                 outcomes += self._release_one(knob, owned, reason)
@@ -165,13 +165,10 @@ class KnobWriter:
         if owned is None or table is None:
             return []
         try:
-            params = self.sysfs.read(table).split(maxsplit=3)[-1]
-            original, mapping = table_threshold_sectors(params), self.volume.mapping
-            if original is None or mapping is None or params == mapping.params:
-                return []
-            if str(original) != owned.original:
+            original = ownership.other_threshold(self.sysfs, table, self.volume.mapping)
+            if original is not None and original != owned.original:
                 self.journal.close(self.volume.name, THRESHOLD, "another table was loaded")
-                entry = replace(owned.entry, original=str(original), at_unix_ns=self.wall_ns())
+                entry = replace(owned.entry, original=original, at_unix_ns=self.wall_ns())
                 owned.entry = self.journal.put(entry)
                 self.journal.writing(owned.entry, owned.written, owned.written)
         except OSError as error:
@@ -216,19 +213,13 @@ class KnobWriter:
             row = knob_row(knob)
             if row.kernel_writes or value is None or owned.is_ours(value):
                 continue
-            if self._was_reset(owned, value):
+            if ownership.was_reset(self.sysfs, owned.entry, value):
                 self._disown(knob, "the disk was reset")
                 continue
             self.manual.add(knob)
             self._disown(knob, f"manual: found {value}")
             taken.append(knob)
         return taken
-
-    def _was_reset(self, owned: OwnedKnob, value: str) -> bool:
-        entry, row = owned.entry, knob_row(owned.entry.knob)
-        if ResetCause.DISK in row.resets and same_value(entry.knob, entry.original, value):
-            return True
-        return row.per_disk and ownership.is_recreated(self.sysfs, entry)
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
         owned = self.owned.get(step.knob)
@@ -371,7 +362,8 @@ class KnobWriter:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
         self.current_write = (action.knob, self.now_ns())
         try:
-            self.sysfs.write_text(path, action.new)
+            with self._kept_length(action, path):
+                self.sysfs.write_text(path, action.new)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         finally:
@@ -389,6 +381,13 @@ class KnobWriter:
             return replace(self._outcome(action, OutcomeKind.CHANGED), read_back=seen)
         error_text = ownership.changed_by_kernel(seen)
         return replace(self._outcome(action, OutcomeKind.FAILED, error_text), read_back=seen)
+
+    def _kept_length(self, action: Action, path: str) -> AbstractContextManager[None]:
+        if not is_scheduler(action.knob):
+            return nullcontext()
+        length = length_knob(action.knob)
+        owned, exact = self.owned.get(length), length in self.pinned
+        return kept_length(self.sysfs, self.journal, (action, path), owned, exact=exact)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:
         by = (reason.strategy, reason.text, reason.decision)

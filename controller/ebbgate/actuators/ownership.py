@@ -28,8 +28,10 @@ from typing import Final, NamedTuple, Protocol
 
 from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs, is_gone
 from ebbgate.knobs.catalog import knob_row, same_value
-from ebbgate.knobs.knob import parse_value
+from ebbgate.knobs.knob import ResetCause, parse_value
 from ebbgate.model.decision import JournalEntry
+from ebbgate.model.dm import DmMapping
+from ebbgate.probes.dm_status import table_threshold_sectors
 
 _SETS: Final = Path("/sys/fs/bcache")
 
@@ -111,6 +113,25 @@ def is_recreated(sysfs: Sysfs, entry: JournalEntry) -> bool:
         return entry.instance not in (0, identify(sysfs, entry.path).instance)
     except OSError:
         return False
+
+
+def was_reset(sysfs: Sysfs, entry: JournalEntry, value: str) -> bool:
+    """Has the disk of a journalled knob been reset, or another device its path?"""
+    row = knob_row(entry.knob)
+    if ResetCause.DISK in row.resets and same_value(entry.knob, entry.original, value):
+        return True
+    return row.per_disk and is_recreated(sysfs, entry)
+
+
+def other_threshold(sysfs: Sysfs, table: str, mapping: DmMapping | None) -> str | None:
+    """Return the threshold of the table that is loaded now; None: it is the known table.
+
+    Raises OSError.
+    """
+    params = sysfs.read(table).split(maxsplit=3)[-1]
+    found = table_threshold_sectors(params)
+    same = found is None or mapping is None or params == mapping.params
+    return None if same else str(found)
 
 
 def inspect(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> Found:

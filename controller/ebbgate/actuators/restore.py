@@ -15,9 +15,24 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ebbgate.actuators import ownership
-from ebbgate.actuators.ownership import Owner
+from ebbgate.actuators.ownership import GONE, Found, Owner
+from ebbgate.actuators.scheduler_switch import (
+    is_length,
+    is_scheduler,
+    length_path,
+    read_length,
+    write_length,
+)
 from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs
-from ebbgate.knobs.catalog import PERCENT, RUNNING, TABLE, find_knob, knob_row, same_value
+from ebbgate.knobs.catalog import (
+    ANY_VALUE,
+    PERCENT,
+    RUNNING,
+    TABLE,
+    find_knob,
+    knob_row,
+    same_value,
+)
 from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import is_path_of
 from ebbgate.log_messages.volumes import KNOB_LEFT_ALONE, KNOB_NOT_RESTORED, KNOBS_RESTORED
@@ -66,7 +81,8 @@ def restore(
     volume: str | None = None,
     workers: Workers = one_by_one,
 ) -> list[Outcome]:
-    """Write the originals back, newest first; of one volume or of all.
+    """Write the originals back, newest first, but the length of a disk's queue right after its
+    scheduler, whose switch resets it; of one volume or of all.
 
     An entry of another boot is removed without a write: the kernel starts with its own values. So
     is one whose device is gone and one that somebody else has written since. An entry that could
@@ -76,18 +92,67 @@ def restore(
     for entry in reversed(journal.entries()):
         if volume in (None, entry.volume):
             volumes.setdefault(entry.volume, []).append(entry)
-    known = {id(entry): journal.values(entry) for group in volumes.values() for entry in group}
+    ordered = {name: _in_order(entries) for name, entries in volumes.items()}
+    known = {id(entry): journal.values(entry) for group in ordered.values() for entry in group}
+    lengths = {
+        (each.volume, each.path): each
+        for group in ordered.values()
+        for each in group
+        if is_length(each.knob) and each.boot_id == boot_id
+    }
 
     def work(entry: JournalEntry) -> Outcome:
-        return _restore_one(entry, sysfs, boot_id, known[id(entry)])
+        if not is_scheduler(entry.knob) or entry.boot_id != boot_id:
+            return _restore_one(entry, sysfs, boot_id, known[id(entry)])
+        length = lengths.get((entry.volume, length_path(entry.path)))
+        # Before the scheduler is read: another volume of the disk may be switching it.
+        before = _length_before(sysfs, entry, length, known.get(id(length)))
+        outcome = _restore_one(entry, sysfs, boot_id, known[id(entry)])
+        if length is not None and before.owner in (Owner.OURS, Owner.ORIGINAL):
+            # Of the same worker, and next: now the value is the kernel's.
+            known[id(length)] = (ANY_VALUE,)
+        elif before.path:
+            write_length(sysfs, before.path, before.value, entry)
+        return outcome
 
     outcomes = []
-    for entry, found in workers(volumes, work):
+    for entry, found in workers(ordered, work):
         outcome = _failed(entry, found) if isinstance(found, str) else found
         outcomes.append(outcome)
         if outcome.kind is not OutcomeKind.FAILED:
             journal.remove(entry.volume, entry.knob, outcome.error or "restored")
     return outcomes
+
+
+def _in_order(newest_first: Sequence[JournalEntry]) -> list[JournalEntry]:
+    lengths = {each.path: each for each in newest_first if is_length(each.knob)}
+    after = {each.path: lengths.get(length_path(each.path)) for each in newest_first}
+    late = [each for each in after.values() if each is not None]
+    ordered = []
+    for entry in newest_first:
+        if entry not in late:
+            ordered.append(entry)
+        length = after.get(entry.path) if is_scheduler(entry.knob) else None
+        if length is not None:
+            ordered.append(length)
+    return ordered
+
+
+def _length_before(
+    sysfs: Sysfs,
+    scheduler: JournalEntry,
+    length: JournalEntry | None,
+    ours: Sequence[str] | None,
+) -> Found:
+    """Return the length of the queue before its scheduler is switched back, and who wrote it."""
+    if length is not None and _is_a_knob(length):
+        try:
+            return ownership.inspect(sysfs, length, ours)
+        except (OSError, ValueError):
+            return GONE
+    path = length_path(scheduler.path)
+    value = read_length(sysfs, path) if _is_a_knob(scheduler) else None
+    return GONE if value is None else Found(Owner.FOREIGN, path, value)
 
 
 def _restore_one(

@@ -95,7 +95,7 @@ class Applied:
     congestion_off: bool = False
     split: bool = False
     scheduler: str = ""
-    nr_requests: int = 0
+    nr_requests: int | None = 0
 
 
 class KnobDriver:
@@ -158,7 +158,8 @@ class KnobDriver:
         elif knob in disk_knobs(self.writer.volume, SCHEDULER):
             self.applied.scheduler = ""
         elif knob in disk_knobs(self.writer.volume, NR_REQUESTS):
-            self.applied.nr_requests = 0
+            # Also 0 is requested again: it is journalled as long as a scheduler is switched.
+            self.applied.nr_requests = None
 
     def release(self, why: str) -> None:
         """Restore every knob of this volume, except those that somebody else has written."""
@@ -228,7 +229,7 @@ class KnobDriver:
     def _set_disk_queues(self, wanted: OtherKnobs, decision: int, *, retry: bool) -> None:
         due = retry and self._is_due(SCHEDULER)
         if wanted.backing_scheduler != self.applied.scheduler or due:
-            # The kernel gives each scheduler a queue of a new length.
+            # No other scheduler, and none at all, has to hold as many.
             self._set_nr_requests(0, decision)
             self.applied.scheduler = wanted.backing_scheduler
             job = scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))

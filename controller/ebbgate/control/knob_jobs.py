@@ -25,13 +25,22 @@ def cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
 
 
 def scheduler_job(scheduler: str, reason: Reason) -> Job:
-    """Give all disks below the volume this I/O scheduler, or none of them; empty: their own."""
+    """Give all disks below the volume this I/O scheduler, or none of them; empty: their own.
+
+    The kernel resets the length of the queue at each switch: its original is journalled first, and
+    stays in the journal until the disk has its own scheduler again.
+    """
 
     def job(writer: KnobWriter) -> list[Outcome]:
         knobs = disk_knobs(writer.volume, SCHEDULER)
-        return _all_or_none(
-            writer, knobs, [Step(knob, scheduler) for knob in knobs if scheduler], reason
-        )
+        steps = [Step(knob, scheduler) for knob in knobs if scheduler]
+        failures = writer.claim(steps, reason) + _claim_lengths(writer, reason) if steps else []
+        outcomes = failures + _all_or_none(writer, knobs, [] if failures else steps, reason)
+        if writer.owned.keys().isdisjoint(knobs):
+            lengths = disk_knobs(writer.volume, NR_REQUESTS)
+            free = [knob for knob in lengths if knob not in writer.pinned]
+            outcomes += writer.release(free, reason)
+        return outcomes
 
     return job
 
@@ -47,9 +56,19 @@ def nr_requests_job(number: int, reason: Reason) -> Job:
         # Also of as many: another volume of the disk may have set them, and leave first.
         fewer = [knob for knob, held in found.items() if held is not None and held <= number]
         steps = [] if _lacks_scheduler(writer) else [write(knob, number) for knob in fewer]
-        return _all_or_none(writer, knobs, steps, reason)
+        outcomes = _all_or_none(writer, knobs, steps, reason)
+        if not writer.owned.keys().isdisjoint(disk_knobs(writer.volume, SCHEDULER)):
+            outcomes += _claim_lengths(writer, reason)
+        return outcomes
 
     return job
+
+
+def _claim_lengths(writer: KnobWriter, reason: Reason) -> list[Outcome]:
+    """Journal how long the disks' queues are, as far as that is not done; return the failures."""
+    knobs = disk_knobs(writer.volume, NR_REQUESTS)
+    found = [(knob, original_value(writer, knob)) for knob in knobs]
+    return writer.claim([write(knob, held) for knob, held in found if held is not None], reason)
 
 
 def split_job(on: bool, reason: Reason) -> Job:

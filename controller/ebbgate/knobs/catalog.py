@@ -40,6 +40,8 @@ NR_REQUESTS: Final = "nr_requests"
 SCHEDULER: Final = "scheduler"
 TABLE: Final = "table"
 FLUSH: Final = "flush"
+ANY_VALUE: Final = "*"
+"""In place of a value that was written: the kernel chooses it while ebbgate writes another knob."""
 
 _PERSISTS: Final = frozenset[ResetCause]()
 _REGISTERED: Final = frozenset({ResetCause.REGISTRATION, ResetCause.REBOOT})
@@ -288,11 +290,12 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=NR_REQUESTS,
-        kinds=_DM_CACHE,
+        kinds=_BCACHE | _DM_CACHE,
         place=KnobPlace.DISK_QUEUE,
         unit=KnobUnit.NUMBER,
         about="requests that the I/O scheduler may hold",
-        purpose="many: smq's order is not the disk's, and the scheduler sorts what it holds",
+        purpose="dm-cache: many, since smq's order is not the disk's and the scheduler sorts what "
+        "it holds; kept over a switch of the scheduler, which resets it",
         resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
         bounds=KnobBounds(64, 2048, "the kernel refuses more", "block/blk-mq.h, MAX_SCHED_RQ"),
         # A change waits until the disk has no request.
@@ -370,7 +373,7 @@ def bounds_of(name: str) -> KnobBounds:
 
 def same_value(name: str, written: str, seen: str) -> bool:
     """Is `seen` the value that was written? The kernel rounds sizes to one decimal."""
-    if written == seen:
+    if written in (seen, ANY_VALUE):
         return True
     try:
         ours, theirs = int(written), int(seen)

@@ -87,15 +87,14 @@ def test_a_knob_is_not_written_again_within_its_interval(
     harness: WriterHarness, knob: Knob
 ) -> None:
     interval_ms = knob.interval_ns // NS_PER_MS
+    name = f"{knob.name}:vda" if knob.per_disk else knob.name
     for now_ms, value, kind in (
         (1000, MIB, OutcomeKind.CHANGED),
         (1000 + interval_ms - 1, 2 * MIB, OutcomeKind.TOO_SOON),
         (1000 + interval_ms, 3 * MIB, OutcomeKind.CHANGED),
     ):
         harness.now_ms = now_ms
-        assert kinds(harness.writer.apply((write(knob.name, value, always=True),), REASON)) == [
-            kind
-        ]
+        assert kinds(harness.writer.apply((write(name, value, always=True),), REASON)) == [kind]
     assert len(harness.sysfs.log) == 2
 
 

@@ -282,7 +282,7 @@ POLICY: Final = ObjectSchema(
             ChoiceSchema(("bfq",)),
             "I/O scheduler of the disks below the volume while it is in `enforce`. With bfq and a"
             " SCSI or SATA disk, write-back in gaps needs no other limit. Each switch, also the one"
-            " back, resets `nr_requests` and `queue/iosched` of a disk to the kernel's defaults.",
+            " back, resets `queue/iosched` of a disk to the kernel's defaults.",
             "bfq",
             default="the disks' own",
         ),
