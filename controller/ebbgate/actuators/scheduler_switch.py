@@ -84,11 +84,11 @@ class _Length:
 
     def after(self, scheduler: str, now: str | None) -> str:
         """Return the length for after the switch. `now`: what the kernel has chosen."""
-        if self.ours is not None and scheduler == _NONE:
-            # Without a scheduler the kernel takes no more than the disk does.
-            return self.ours.original
-        if self.exact or scheduler == _NONE or not self.value.isdigit():
+        if self.exact or not self.value.isdigit():
             return self.value
+        if scheduler == _NONE:
+            # Without a scheduler the kernel takes no more than the disk does.
+            return self.value if self.ours is None else self.ours.original
         length = int(self.value)
         if self.bare and now is not None and now.isdigit():
             # It was the disk's own, not one that somebody chose for a scheduler.

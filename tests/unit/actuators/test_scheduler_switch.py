@@ -55,7 +55,9 @@ class LeftQueue:
 
     def restore(self, workers: Workers = one_by_one) -> dict[str, Outcome]:
         found = restore(self.journal, self.sysfs, BOOT, workers=workers)
-        return {each.action.knob: each for each in found}
+        done = {each.action.knob: each for each in found}
+        assert len(done) == len(found), "each knob once"
+        return done
 
     @property
     def queue(self) -> tuple[str, str]:

@@ -140,12 +140,18 @@ def test_a_shorter_queue_without_a_scheduler_is_short_again(enforced: LoopHarnes
     assert enforced.knobs() == enforced.before
 
 
-def test_what_a_person_asks_for_stays_over_both_switches(tuned: LoopHarness) -> None:
+@pytest.mark.parametrize("scheduler", ["[mq-deadline] bfq none", "[none] bfq"])
+def test_what_a_person_asks_for_stays_over_both_switches(
+    enforced: LoopHarness, scheduler: str
+) -> None:
+    tuned = enforced
+    tuned.fake.write("/sys/block/vda/device/queue_depth", "200")
+    found_with(tuned, "200", scheduler)
     wanted = Override(OverrideKind.SET, "bcache0", "jo", 1, None, LENGTH, "128", 1)
     tuned.loop.set_overrides((ActiveOverride(wanted, None),))
     tuned.tick()
-    for scheduler in ("bfq", ""):
-        use(tuned, scheduler)
+    for wish in ("bfq", ""):
+        use(tuned, wish)
         assert tuned.knob(LENGTH) == "128"
     tuned.loop.set_overrides(())
     tuned.tick()
