@@ -123,12 +123,12 @@ class OverrideRegistry:
         rows = [*(each.override for each in self.active.values()), *self._manual.values()]
         found = place_all(rows, volume, self.volumes)
         for row in found.moved:
-            if row.id in self.active:
+            self._moved[row.id] = row
+            if row.id in self._manual:
+                self._manual[row.id] = row
+            else:
                 # Its end stays: the wall clock may have been set since it was taken up.
                 self.active[row.id] = replace(self.active[row.id], override=row)
-            else:
-                self._manual[row.id] = row
-            self._moved[row.id] = row
         for row in found.twice:
             self.active.pop(row.id, None)
             self._manual.pop(row.id, None)
@@ -159,8 +159,7 @@ class OverrideRegistry:
         """End on the disk what was written after its request was given up."""
         if adding.cancelled() or adding.exception() is not None:
             return
-        late = {override.id: "it timed out" for override in adding.result()}
-        wall = self.wall_ns()
+        late, wall = {each.id: "it timed out" for each in adding.result()}, self.wall_ns()
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.end(late, wall))
 
@@ -186,8 +185,7 @@ class OverrideRegistry:
     def put_back(self, overrides: Sequence[Override]) -> None:
         """Put overrides in force again that others had replaced; their rows follow."""
         wanted = tuple(overrides)
-        for override in wanted:
-            self.active[override.id] = self._taken_up(override)
+        self.active |= {override.id: self._taken_up(override) for override in wanted}
         for name in {override.volume for override in wanted}:
             self._apply(name)
         with suppress(EbbgateError):
@@ -268,10 +266,8 @@ class OverrideRegistry:
     # ---- what somebody else wrote --------------------------------------------------------------
     def _keep_manual(self, name: str, loop: VolumeLoop) -> None:
         """Keep which knobs somebody else wrote, so that a restart leaves them alone, too."""
-        manual, knobs = (
-            frozenset(loop.writer.manual),
-            loop.last_seen.knobs if loop.last_seen else {},
-        )
+        manual = frozenset(loop.writer.manual)
+        knobs = loop.last_seen.knobs if loop.last_seen else {}
         for knob, override in self._manual_of(loop).items():
             if knob not in manual:
                 self._forget_manual(override, "it is tuned by ebbgate again")
