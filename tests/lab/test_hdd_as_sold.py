@@ -211,14 +211,16 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
     sold_guest: Session, control: HddControl
 ) -> None:
     depth, disk = sysfs(sold_guest, "device/queue_depth"), sold_guest.device("hdd0")
-    deep = sold_guest.read(depth)
+    deep, length = sold_guest.read(depth), sysfs(sold_guest, "queue/nr_requests")
+    # A person's own, which the kernel resets at each switch of the scheduler.
+    sold_guest.check(f"echo 100 > {length}")
     sold_guest.check(f"mkdir -p {POLICIES}")
     sold_guest.put_file(f"{POLICIES}/shallow.yaml", _POLICY)
     pieces = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
     with BcacheStack(sold_guest) as stack, Product(sold_guest) as product:
         stack.expect_changed("writeback_rate")
         product.wait_until(lambda: stack.knob("hdd:queue/scheduler") == "bfq", 30, "bfq")
-        assert sold_guest.read(depth) == deep
+        assert (sold_guest.read(depth), sold_guest.read(length)) == (deep, "100")
         fio.run(sold_guest, gap_drain.fill_job(stack.device, pieces), seed=4)
         # A late request closes the gate for a moment, and the queue stays shallow meanwhile.
         product.wait_until(
@@ -234,3 +236,4 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
         assert sold_guest.read(depth) == "4"
         assert f"queue_depth:{disk}" in product.cli("restore")
         assert (sold_guest.read(depth), stack.knob("hdd:queue/scheduler")) == (deep, "mq-deadline")
+        assert sold_guest.read(length) == "100"
