@@ -42,7 +42,7 @@ class HostileMachine(FileMachine):
         """`memory`: an empty folder of a tmpfs, for what is in memory on a real machine, too.
 
         That is /sys, /run, and the log, which goes to a socket. A write to them waits for no disk;
-        one to ext4 waits for its journal while other programs write, up to 60 ms measured.
+        one to ext4 waits for its journal while other programs write.
         """
         for path in (folder, memory):
             path.chmod(0o755)

@@ -63,7 +63,9 @@ class GateWorker:
         self._jobs: deque[tuple[str, Job]] = deque()
         self._next_gate: _GateRequest | None = None
         self._claimed_ns = 0
-        """When originals of the gate's knobs were journalled last; nothing was open before."""
+        """When originals of the gate's knobs were journalled last."""
+        self._opened = False
+        """The gate that was set last lets write-back through."""
         self._busy = False
         self._in_job = False
         self._lent = False
@@ -92,7 +94,7 @@ class GateWorker:
             self._next_gate = None
             self._begin()
         try:
-            self._report(name, drive(self.writer, gate, reason), since_ns)
+            self._report(name, self._drive(gate, reason), since_ns)
         finally:
             # Also after an exception: the knobs are still restored through this worker.
             self._end()
@@ -201,14 +203,30 @@ class GateWorker:
             self._claimed_ns = self.writer.now_ns()
         with self._changed:
             superseded = self._next_gate is not None
-        since_ns = request.since_ns
-        if request.gate.kind is GateKind.CLOSED and (since_ns or 0) <= self._claimed_ns:
+        since_ns, kind = request.since_ns, request.gate.kind
+        waited = since_ns is not None and since_ns <= self._claimed_ns
+        if kind is GateKind.CLOSED and waited and not self._opened:
             # No request waited for the close of a gate that was never open.
             since_ns = None
-        if superseded or (failures and request.gate.kind in _LETS_THROUGH):
+        if superseded or (kind in _LETS_THROUGH and self._keeps_shut(failures)):
             self._report(request.name, failures, since_ns)
             return
-        self._report(request.name, drive(self.writer, request.gate, request.reason), since_ns)
+        self._report(request.name, self._drive(request.gate, request.reason), since_ns)
+
+    def _keeps_shut(self, failures: list[Outcome]) -> bool:
+        """Do these failures of a claim mean that a gate that opened now might not close at once?
+
+        One of a knob without which a gate opens and closes, too, does not.
+        """
+        quick = self.writer.plan.quick
+        return any(
+            each.kind is OutcomeKind.REFUSED or each.action.knob in quick for each in failures
+        )
+
+    def _drive(self, gate: Gate, reason: Reason) -> list[Outcome]:
+        outcomes = drive(self.writer, gate, reason)
+        self._opened = gate.kind in _LETS_THROUGH
+        return outcomes
 
     def _begin(self) -> None:
         self._busy = True
@@ -231,9 +249,7 @@ def claim(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
         return []
     queues = _queue_steps(writer, gate) if gate.queue_depth else ()
     steps = (*queues, *writer.plan.base, *writer.plan.steps(gate), *writer.plan.steps(_CLOSED))
-    failures = writer.claim(steps, reason)
-    needed = {each.knob for each in steps} - {each.knob for each in queues}
-    return [each for each in failures if each.action.knob in needed]
+    return writer.claim(steps, reason)
 
 
 def drive(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:

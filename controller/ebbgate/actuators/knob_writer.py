@@ -73,14 +73,17 @@ class KnobWriter:
 
     def claim(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
         """Journal the originals of knobs that are not owned; write none. Return the failures."""
-        failures = []
+        failures: list[Outcome] = []
         for step in steps:
-            if step.knob not in self.owned and step.knob not in self.manual | self.lacking:
+            if step.knob not in self.owned.keys() | self.manual | self.lacking:
                 failure = self._take_over(self._action(step.knob, None, step.value, reason))
                 if failure is None:
                     self.owned[step.knob].unwritten = True
                 elif step.knob not in self.lacking:
                     failures.append(failure)
+            if failures and failures[-1].kind is OutcomeKind.REFUSED:
+                # The journal refuses, and may take as long for each of the others.
+                break
         return failures
 
     def release(self, knobs: Iterable[str], reason: Reason) -> list[Outcome]:
@@ -344,12 +347,11 @@ class KnobWriter:
         """Return the value; None where there is no such knob. Raises other OSErrors."""
         path = self._path(knob)
         try:
-            text = self.sysfs.read(path) if path else None
+            return parse_value(knob_row(knob).form, self.sysfs.read(path)) if path else None
         except OSError as error:
             if not is_gone(error):
                 raise
             return None
-        return None if text is None else parse_value(knob_row(knob).form, text)
 
     def _path(self, knob: str) -> str | None:
         if knob not in self._paths:

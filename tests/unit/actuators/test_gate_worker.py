@@ -12,9 +12,10 @@ import pytest
 
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, write
 from ebbgate.actuators.knob_writer import KnobWriter
-from ebbgate.knobs.catalog import PERCENT, RATE, RUNNING
+from ebbgate.knobs.catalog import IDLE_MAX_RATE, PERCENT, RATE, RUNNING
 from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.units import MIB, NS_PER_S
+from tests.fake_sysfs import failing
 from tests.gate_worker_fixture import CLOSED, DEADLINE_S, OPEN, REASON, GateHarness, ours, paced
 from tests.waiting import until
 
@@ -70,14 +71,40 @@ def test_a_gate_does_not_open_where_a_close_came_while_the_journal_waited(
 
 
 def test_a_gate_does_not_open_where_its_close_cannot_be_journalled(harness: GateHarness) -> None:
-    def full() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    harness.journal.before[RATE] = full
+    harness.journal.before[RATE] = failing(errno.ENOSPC)
     harness.set_gate(OPEN)
     _name, outcomes, _since_ns = harness.report()
     assert [(each.action.knob, each.kind) for each in outcomes] == [(RATE, OutcomeKind.REFUSED)]
     assert harness.sysfs.log == []
+
+
+def test_a_journal_that_refuses_one_knob_is_not_asked_for_the_others(harness: GateHarness) -> None:
+    asked = []
+    harness.journal.broken = True
+    for knob in GATE_KNOBS:
+        harness.journal.before[knob] = lambda knob=knob: asked.append(knob)  # type: ignore[misc]
+    harness.set_gate(OPEN)
+    harness.report()
+    assert asked == [RUNNING]
+
+
+def test_a_gate_opens_although_a_knob_that_it_could_do_without_fails(harness: GateHarness) -> None:
+    harness.sysfs.reading[IDLE_MAX_RATE] = failing(errno.EIO)
+    harness.set_gate(OPEN)
+    harness.report()
+    assert (PERCENT, "0") in harness.sysfs.log
+
+
+def test_a_close_of_an_open_gate_has_a_latency_although_a_knob_was_journalled_meanwhile(
+    harness: GateHarness,
+) -> None:
+    harness.set_gate(OPEN)
+    harness.report()
+    until(lambda: harness.worker.idle)
+    began_ns = harness.worker.writer.now_ns()
+    del harness.worker.writer.owned[RATE]
+    harness.set_gate(CLOSED, since_ns=began_ns)
+    assert harness.report()[2] == began_ns
 
 
 def test_all_jobs_run_in_order_after_the_gate(harness: GateHarness) -> None:

@@ -11,7 +11,7 @@ import { askPin, pinList } from "./pins";
 import type { View } from "./view";
 
 const LEAD =
-  "Files that stay in the cache until they are unpinned or deleted. What the kernel drops from it is read again.";
+  "Files that stay in the cache until they are unpinned or deleted. What the kernel drops from the cache is read again.";
 
 interface Card {
   element: HTMLElement;
