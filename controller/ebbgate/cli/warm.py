@@ -58,8 +58,9 @@ def warm(
 
     The kernel caches what is read in a way that it does not take for a stream; no file is changed.
     In mode `enforce`, on bcache, a sequential cutoff that a rule or strategy has set below 4 MiB is
-    raised until the last job of the volume ends, and the bypass of a slow cache device is switched
-    off until the original values are restored; no other knob is written for it.
+    raised until the last job of the volume ends, the bypass of a slow cache device is switched off
+    until the original values are restored, and `trigger_gc` is written at the start and after each
+    18th of the cache; no other knob is written for it.
 
     A job reads while users do not need the slow disk, else one short read for each 400 of their
     requests that need it, or every 10 s. It goes on after this command has ended, but ends with the

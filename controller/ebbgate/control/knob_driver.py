@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
-from ebbgate.actuators.bcache_steps import Step, congestion_off_steps, write
+from ebbgate.actuators.bcache_steps import Step, congestion_off_steps
 from ebbgate.actuators.gate_plan import cleaner_step
 from ebbgate.actuators.gate_worker import GateWorker, Job
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
-from ebbgate.control.knob_jobs import cutoff_job, nr_requests_job, scheduler_job, split_job
+from ebbgate.control import knob_jobs
 from ebbgate.knobs.catalog import (
     CONGESTED,
     CUTOFF,
@@ -28,7 +28,6 @@ from ebbgate.knobs.catalog import (
     RATE,
     SCHEDULER,
     TABLE,
-    TRIGGER_GC,
 )
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.log_messages.volumes import (
@@ -211,11 +210,11 @@ class KnobDriver:
         cutoff = wanted.cutoff_bytes != self.applied.cutoff_bytes or "cutoff" in again
         if cutoff and CUTOFF not in pinned:
             self.applied.cutoff_bytes = wanted.cutoff_bytes
-            self.submit("cutoff", cutoff_job(wanted.cutoff_bytes, streams))
+            self.submit("cutoff", knob_jobs.cutoff_job(wanted.cutoff_bytes, streams))
         split = wanted.split_requests != self.applied.split or "split" in again
         if split and MAX_SECTORS not in pinned:
             self.applied.split = wanted.split_requests
-            self.submit("split", split_job(wanted.split_requests, streams))
+            self.submit("split", knob_jobs.split_job(wanted.split_requests, streams))
         off = wanted.congestion_off and pinned.isdisjoint(CONGESTED)
         if (off and not self.applied.congestion_off) or "congestion" in again:
             self.applied.congestion_off = True
@@ -223,8 +222,7 @@ class KnobDriver:
             self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
         self._set_disk_queues(wanted, decision, retry=retry)
         if wanted.collect_garbage:
-            full, trigger = Reason(*GARBAGE, decision), (write(TRIGGER_GC, 1, always=True),)
-            self.submit("gc", lambda writer: writer.apply(trigger, full))
+            self.submit("gc", knob_jobs.garbage_job(Reason(*GARBAGE, decision)))
 
     def _set_disk_queues(self, wanted: OtherKnobs, decision: int, *, retry: bool) -> None:
         due = retry and self._is_due(SCHEDULER)
@@ -232,7 +230,7 @@ class KnobDriver:
             # No other scheduler, and none at all, has to hold as many.
             self._set_nr_requests(0, decision)
             self.applied.scheduler = wanted.backing_scheduler
-            job = scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
+            job = knob_jobs.scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
             self.submit(SCHEDULER, job)
         due = retry and self._is_due(NR_REQUESTS)
         self._set_nr_requests(wanted.nr_requests, decision, again=due)
@@ -240,7 +238,7 @@ class KnobDriver:
     def _set_nr_requests(self, number: int, decision: int, *, again: bool = False) -> None:
         if again or number != self.applied.nr_requests:
             self.applied.nr_requests = number
-            self.submit(NR_REQUESTS, nr_requests_job(number, Reason(*SORTED, decision)))
+            self.submit(NR_REQUESTS, knob_jobs.nr_requests_job(number, Reason(*SORTED, decision)))
 
     def _is_due(self, name: str) -> bool:
         """Is a job of the disks' queues to be repeated now?"""

@@ -11,7 +11,7 @@ from ebbgate.actuators.gate_plan import split_steps
 from ebbgate.actuators.gate_worker import Job, original_value
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
-from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER
+from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER, TRIGGER_GC
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import NOT_WRITTEN, Outcome
 
@@ -22,6 +22,11 @@ def cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
         return lambda writer: writer.release((CUTOFF,), reason)
     steps = cutoff_steps(cutoff_bytes)
     return lambda writer: writer.apply(steps, reason)
+
+
+def garbage_job(reason: Reason) -> Job:
+    """Have bcache collect its garbage, which frees buckets."""
+    return lambda writer: writer.apply((write(TRIGGER_GC, 1, always=True),), reason)
 
 
 def scheduler_job(scheduler: str, reason: Reason) -> Job:

@@ -18,6 +18,7 @@ from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
 from ebbgate.control.cleaner import Cleaner
 from ebbgate.control.knob_driver import EventSink, KnobDriver
+from ebbgate.control.knob_jobs import garbage_job
 from ebbgate.control.overrides import VolumeOverrides
 from ebbgate.control.status_document import StatusInputs, volume_status
 from ebbgate.control.volume_signals import SignalRecord, VolumeSignals
@@ -49,7 +50,7 @@ from ebbgate.policy.engine import (
     WarmChange,
     step,
 )
-from ebbgate.policy.other_knobs import GATE_MANUAL, RELEASE_FAILED, other_knobs
+from ebbgate.policy.other_knobs import GATE_MANUAL, RELEASE_FAILED, WARMED, other_knobs
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 Later = Callable[[int, Callable[[], None]], object]
@@ -222,6 +223,12 @@ class VolumeLoop:
     def keep_cutoff(self, least_bytes: int | None) -> None:
         """Let no strategy set a lower cutoff while a warm-up reads; None: it is over."""
         self._step(WarmChange(least_bytes))
+
+    def collect_garbage(self) -> None:
+        """Have bcache collect its garbage now: a warm-up reads nothing meanwhile."""
+        if self._acts():
+            job = garbage_job(Reason(*WARMED, self.decision_count))
+            self.driver.submit("gc", job)
 
     def hot_set(self) -> HotSet:
         """Return the parts of the volume that were used last."""

@@ -32,8 +32,6 @@ _PREPARE_NS: Final = NS_PER_S
 """Until the knobs that a warm-up needs are written."""
 _NEAR_NS: Final = 300 * NS_PER_MS
 """The pace changes at ticks, 250 ms apart, and a read that is under way ends."""
-_BURST_REST_NS: Final = 2 * NS_PER_S
-"""The kernel collects garbage meanwhile."""
 SILENT_S: Final = 60.0
 """A worker that sends no event for so long hangs in the kernel: it pauses for at most 5.5 s, and a
 read that stands back for users is sent after 10 s (prio_aging_expire of mq-deadline).
@@ -102,7 +100,7 @@ class WarmJob:
         self.process.send(facts.command("start", volume))
         if volume.kind is Kind.BCACHE:
             loop.keep_cutoff(RUN_BYTES_MAX)
-            self.rests_until_ns = self.now_ns() + _PREPARE_NS
+            self._collect_garbage(_PREPARE_NS)
         _LOG.info(WARM_BEGUN, volume.title, self.status.id, self.status.target, self.status.who)
         self._task = asyncio.create_task(self._follow(volume.title))
         self.on_tick()
@@ -222,13 +220,19 @@ class WarmJob:
         fields = {"read_bytes": event["read"], "total_bytes": event["total"]}
         self._change(**fields, hit_ratio=ratio)
         if name == "burst":
-            self.rests_until_ns = self.now_ns() + _BURST_REST_NS
-            self.sent = None
+            self._collect_garbage(int(event["rest"] * NS_PER_S))
         elif name == "done":
             elsewhere = event["elsewhere"] / (checked or 1)
             self._over(JobState.DONE, self._result(ratio or 0.0, elsewhere))
         if self.sent is not None:
             self._show(self.sent)
+
+    def _collect_garbage(self, rest_ns: int) -> None:
+        """Have the kernel collect garbage while nothing is read."""
+        if self.loop is not None:
+            self.loop.collect_garbage()
+        self.rests_until_ns = self.now_ns() + rest_ns
+        self.sent = None
 
     def _result(self, ratio: float, elsewhere: float) -> str:
         text = f"{ratio:.1%} of a sample is in the cache"

@@ -19,6 +19,7 @@ class Source(NamedTuple):
 
 
 GARBAGE: Final = Source(IDLE_DESTAGE, "drained buckets still count as used")
+WARMED: Final = Source("warm", "a warm-up reads nothing meanwhile")
 GATE_MANUAL: Final = Source(IDLE_DESTAGE, "a knob of the gate is manual")
 NO_GATE: Final = Source(IDLE_DESTAGE, "no strategy decides about the gate")
 NO_STREAMS: Final = Source(STREAM_BYPASS, "no strategy decides about streams")

@@ -35,8 +35,6 @@ _FOUND_MIN: Final = 0.75
 """A chunk with this share of its sampled places or blocks in the cache counts as moved."""
 _SETTLED_NS: Final = NS_PER_S
 """Until the kernel has written to the cache what it has read."""
-_BURST_REST_NS: Final = 2 * NS_PER_S
-"""The kernel collects garbage meanwhile."""
 _REPORT_NS: Final = NS_PER_S // 2
 _ALIVE_NS: Final = 5 * NS_PER_S
 
@@ -104,7 +102,7 @@ class Mover(Reader):
         self._since_burst += piece.length_bytes
         if self.burst and self._since_burst >= self.burst:
             self._since_burst = 0
-            self.rests_until_ns = time.monotonic_ns() + _BURST_REST_NS
+            self.rests_until_ns = time.monotonic_ns() + int(self.rest_s() * NS_PER_S)
 
     def _add_to_sample(self, chunk: int) -> None:
         if not self.checks or len(self.checks[-1].chunks) == SAMPLE:

@@ -27,10 +27,16 @@ STEP_BYTES: Final = 64 * KIB
 STEP_REQUESTS: Final = 400
 """Users' requests for the disk between two such reads, each of which delays one or two of them."""
 _STEP_NS_MIN, _STEP_NS_MAX = NS_PER_S // 4, 10 * NS_PER_S
-BURST_SHARE: Final = 1 / 16
-"""bcache collects garbage after this share of the cache was inserted; meanwhile no bucket can be
-freed (in v6.1), and what is read is not cached.
+BURST_SHARE: Final = 1 / 18
+"""bcache collects garbage after a sixteenth of the cache was inserted (drivers/md/bcache/btree.h,
+set_gc_sectors); meanwhile no bucket can be freed (in v6.1), and what is read is not cached. So a
+little less is read, and then the collection is begun while nothing is read.
 """
+_COLLECTION_REST_S: Final = 2.0
+"""Where it is not known how long a collection takes: none was yet."""
+_COLLECTION_REST_S_MIN, _COLLECTION_REST_S_MAX = 0.25, 20.0
+_COLLECTIONS_A_REST: Final = 4
+"""It takes longer the more is in the cache, and while requests are under way."""
 
 
 class Speed(StrEnum):
@@ -127,6 +133,17 @@ def stands_back(kind: Kind, frame: Frame, *, destages: bool) -> str:
     if frame.idle is None or frame.foreground is None:
         return "the load of users is unknown"
     return "dirty data is written back first" if destages else ""
+
+
+def collection_rest_s(longest_ms: int | None) -> float:
+    """Return for how many seconds nothing should be read, so that bcache collects its garbage.
+
+    `longest_ms`: its longest collection so far; None or 0 if that is unknown.
+    """
+    if not longest_ms or longest_ms < 0:
+        return _COLLECTION_REST_S
+    rest_s = _COLLECTIONS_A_REST * longest_ms / 1000
+    return min(max(rest_s, _COLLECTION_REST_S_MIN), _COLLECTION_REST_S_MAX)
 
 
 def disk_requests(frame: Frame) -> int:

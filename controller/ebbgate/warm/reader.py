@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ebbgate.warm.pace import collection_rest_s
 from ebbgate.warm.plan import READ_BYTES_MAX, UNIT_BYTES, Read
 from ebbgate.warm.target import Target
 
@@ -38,7 +39,8 @@ class Reader:
 
     `unit`, `block`: see `CacheFacts`. `burst`: bytes after which the kernel collects garbage, 0 for
     a cache that does not. `elsewhere`: places that were looked for in the cache, of which the
-    volume saw nothing: they lie on another device below the file.
+    volume saw nothing: they lie on another device below the file. `longest_collection`: a file with
+    the milliseconds of bcache's longest garbage collection.
     """
 
     target: Target
@@ -47,6 +49,7 @@ class Reader:
     block: int = 0
     burst: int = 0
     elsewhere: int = 0
+    longest_collection: Path = Path()
     _volume: int = -1
     _backing: int = -1
     _buffer: memoryview = field(default_factory=lambda: memoryview(mmap.mmap(-1, READ_BYTES_MAX)))
@@ -57,7 +60,9 @@ class Reader:
         self.kind, self.unit = command["kind"], command["unit"]
         self.block, self.burst = command["block"], command["burst"]
         self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
-        self._volume = _counter(Path("/sys/dev/block") / command["volume"], self.kind)
+        volume = Path("/sys/dev/block") / command["volume"]
+        self._volume = _counter(volume, self.kind)
+        self.longest_collection = volume / "bcache/cache/internal/btree_gc_max_duration_ms"
 
     def close(self) -> None:
         """Close what `start` has opened."""
@@ -144,6 +149,13 @@ class Reader:
     def backing_reads(self) -> int:
         """Return how many reads the backing device has completed."""
         return _reads(self._backing)
+
+    def rest_s(self) -> float:
+        """Return for how long the kernel needs to collect garbage after a burst."""
+        try:
+            return collection_rest_s(int(self.longest_collection.read_text()))
+        except (OSError, ValueError):
+            return collection_rest_s(None)
 
     # ---- commands ------------------------------------------------------------------------------
     def pause(self, seconds: float) -> None:

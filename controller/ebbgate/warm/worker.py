@@ -9,7 +9,7 @@ may hang in the kernel, and at the lowest priority.
     in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
     out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits",
-         "elsewhere"}
+         "elsewhere", "rest"}; `rest`: seconds without reads after a burst
 
 A request with "layout" is another one: see `ebbgate.layout.survey`.
 For chunks of a volume (`{"command": "serve"}` instead of `start`) see `mover`.
@@ -265,6 +265,7 @@ class Worker(Reader):
             checked=self.checked,
             hits=self.hits,
             elsewhere=self.elsewhere,
+            rest=self.rest_s() if event == "burst" else 0,
         )
 
 

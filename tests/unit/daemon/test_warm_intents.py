@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon import pin_intents, warm_intents, warm_job, warm_process
 from ebbgate.daemon.intent_dispatcher import DEADLINE_S, IntentOutcome
 from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
+from ebbgate.model.volume import Mode
 from ebbgate.model.warm import JobState
 from ebbgate.units import MIB
 from ebbgate.warm.pace import Pace, Speed
@@ -84,6 +86,31 @@ def test_it_stops_at_once_when_users_return(
     people.now(lambda: warm.on_edge(busy_edge(10_000)))
     assert process.commands[-2:] == ["go", "hold"]
     assert (people.jobs[0].state, people.jobs[0].why) == (JobState.WAITING, "users are back")
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_kernel_collects_garbage_before_a_warm_up_only_in_enforce(
+    people: People, mode: Mode
+) -> None:
+    volume = people.intents.volume
+    volume.loop.set_mode(mode, "test")
+    people.warm()
+    people.now(volume.loop.settled().result)
+    assert volume.sysfs.log.count(("trigger_gc", "1")) == (mode is Mode.ENFORCE)
+
+
+def test_the_kernel_collects_garbage_after_each_burst_while_nothing_is_read(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collections: list[str] = []
+    monkeypatch.setattr(VolumeLoop, "collect_garbage", lambda loop: collections.append(loop.mode))
+    people.warm()
+    (process,) = FakeProcess.made
+    people.hears(process, "burst", rest=30)
+    assert len(collections) == 2
+    people.now(lambda: people.intents.dispatcher.warm.on_tick("bcache0"))
+    assert process.commands[-1] == "hold"
+    assert people.jobs[0].why == "the cache is prepared for the next part"
 
 
 def test_a_job_is_paused_resumed_and_cancelled(people: People) -> None:

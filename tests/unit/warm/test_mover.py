@@ -49,6 +49,7 @@ class Machine:
     sent: list[tuple[int, Read]] = field(default_factory=list)
     backing: Iterator[int] = field(default_factory=itertools.count)
     mover: Mover | None = None
+    longest_collection: Path = Path()
 
     def count(self) -> int:
         cached = self.cached or 0 < self.uncached_until_ns <= self.now_ns
@@ -84,6 +85,7 @@ class Machine:
         self.commands = [(BEGIN_NS + int(at * NS_PER_S), command) for at, command in commands]
         volume = Target(-1, (0, 0), (Piece(0, 0, CHUNKS * MIB - 256 * KIB),), {})
         self.mover = Mover(volume, kind, 512, BLOCK, burst)
+        self.mover.longest_collection = self.longest_collection
         with pytest.raises(Over):
             self.mover.run_to_end()
 
@@ -237,6 +239,14 @@ def test_after_a_part_of_the_cache_it_rests_for_garbage_collection(machine: Mach
     machine.runs("bcache", (0, move(*range(8), share=0.8)), burst=4 * MIB)
     times = sorted({at for at, read in machine.sent if read.length_bytes > 512})
     assert times[4] - times[3] >= 2 * NS_PER_S
+
+
+def test_it_rests_for_less_where_collections_are_short(machine: Machine, tmp_path: Path) -> None:
+    machine.longest_collection = tmp_path / "btree_gc_max_duration_ms"
+    machine.longest_collection.write_text("100\n")
+    machine.runs("bcache", (0, move(*range(8), share=0.8)), burst=4 * MIB)
+    times = sorted({at for at, read in machine.sent if read.length_bytes > 512})
+    assert 0.4 * NS_PER_S <= times[4] - times[3] < NS_PER_S
 
 
 def test_an_idle_worker_shows_that_it_lives(

@@ -11,7 +11,16 @@ from ebbgate.model.frame import PathLatency
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind
 from ebbgate.units import GIB, MIB, NS_PER_S
-from ebbgate.warm.pace import STEP_BYTES, Pace, Speed, disk_requests, obstacle, pace
+from ebbgate.warm.pace import (
+    BURST_SHARE,
+    STEP_BYTES,
+    Pace,
+    Speed,
+    collection_rest_s,
+    disk_requests,
+    obstacle,
+    pace,
+)
 from ebbgate.warm.plan import RUN_BYTES_MAX, RUN_BYTES_MIN
 from tests.builders import busy_frame, idle_frame
 
@@ -122,3 +131,15 @@ def test_reads_get_shorter_under_a_lower_cutoff() -> None:
 def test_only_some_paths_need_the_disk(path: str, needs: bool) -> None:
     frame = busy_frame(paths={(Direction.READ, path): PathLatency(3, 4096, None, None)})
     assert (disk_requests(frame) == 3) is needs
+
+
+@pytest.mark.parametrize(
+    ("longest_ms", "rest_s"),
+    [(None, 2), (0, 2), (-1, 2), (15, 0.25), (100, 0.4), (2_500, 10), (60_000, 20)],
+)
+def test_it_rests_for_as_long_as_collections_take(longest_ms: int | None, rest_s: float) -> None:
+    assert collection_rest_s(longest_ms) == pytest.approx(rest_s)
+
+
+def test_a_burst_ends_before_the_kernel_collects_by_itself() -> None:
+    assert BURST_SHARE < 1 / 16

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -68,3 +69,14 @@ def test_no_place_beyond_the_block_is_tried(patch: pytest.MonkeyPatch) -> None:
     disk = Disk(hit=False, busy_ratio=0, read_s=0.0003, patch=patch)
     disk.is_hit(Read(0, 12 * KIB))
     assert disk.sent == 3
+
+
+@pytest.mark.parametrize(("text", "rest_s"), [("100\n", 0.4), ("0\n", 2), ("?\n", 2), (None, 2)])
+def test_how_long_collections_take_is_read_from_the_kernel(
+    patch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, rest_s: float
+) -> None:
+    disk = Disk(True, 0, 0.001, patch)
+    disk.longest_collection = tmp_path / "btree_gc_max_duration_ms"
+    if text is not None:
+        disk.longest_collection.write_text(text)
+    assert disk.rest_s() == pytest.approx(rest_s)

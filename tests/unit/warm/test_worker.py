@@ -91,6 +91,17 @@ def test_one_pass_is_enough_where_all_are_hits(
     assert len(whole) == (2 if kind == "bcache" else 32)
 
 
+def test_a_burst_ends_with_the_time_that_the_kernel_needs(
+    machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    worker = machine.worker("bcache")
+    worker.burst, worker.longest_collection = MIB, tmp_path / "btree_gc_max_duration_ms"
+    worker.longest_collection.write_text("100\n")
+    worker.send(Read(0, MIB), MIB)
+    event = last_event(capsys)
+    assert (event["event"], event["rest"], worker.allowed) == ("burst", 0.4, 0)
+
+
 def test_a_file_that_has_moved_on_its_loop_device_is_not_called_warm(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

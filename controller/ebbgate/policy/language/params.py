@@ -326,7 +326,7 @@ PROMOTE: Final = (
         "cache_share_max",
         QuantitySchema(SignalUnit.RATIO, 0.001, 0.5),
         ("cache_ratio_max",),
-        "The largest share of the cache that is filled in one period. After each sixteenth of a"
+        "The largest share of the cache that is filled in one period. After each 18th of a"
         " bcache moves pause, so that the kernel can collect garbage.",
     ),
     Param(
