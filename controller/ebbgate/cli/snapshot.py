@@ -43,6 +43,7 @@ class VolumeView:
         document: dict[str, Any] = {
             "volume": volume.name,
             "title": volume.title,
+            "uuid": volume.uuid or None,
             "kind": str(volume.kind),
             "live": self.live,
             **known,

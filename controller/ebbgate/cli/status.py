@@ -153,6 +153,7 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
         *_limits(volume, limits),
         ("dirty data", format.size(status.dirty_bytes)),
         *_dm_facts(volume, view.state.dm),
+        *([("uuid", volume.uuid)] if volume.uuid else []),
     ]
     if not view.live:
         return facts

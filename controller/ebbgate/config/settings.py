@@ -11,7 +11,7 @@
     history_age = "30d"                # of samples per minute, 1d..3660d
     pin_limit = "25%"                  # of the cache, for all pinned files of a volume, 1%..75%
 
-    [volume.bcache0]                   # a name, or a pattern such as "bcache*"
+    [volume.bcache0]                   # a name, a uuid, or a pattern such as "bcache*"
     mode = "enforce"
 
     [web]                              # ebbgate-web; see web_settings.py
@@ -124,13 +124,17 @@ class Config:
         """The database of overrides; only root may open it."""
         return self.state_dir / "overrides.db"
 
-    def mode_of(self, volume: str) -> Mode:
-        """Return a volume's mode: by its name, else by the first pattern that matches."""
+    def mode_of(self, *names: str) -> Mode:
+        """Return the mode of the volume that has these names, the surest first.
+
+        By the first of them that the settings have, else by the first pattern that matches one.
+        """
         named = dict(reversed(self.volume_modes))
-        if volume in named:
-            return named[volume]
+        for name in names:
+            if name in named:
+                return named[name]
         for pattern, mode in self.volume_modes:
-            if fnmatch.fnmatchcase(volume, pattern):
+            if any(fnmatch.fnmatchcase(name, pattern) for name in names):
                 return mode
         return self.mode
 

@@ -282,7 +282,7 @@ class VolumeSet:
 
     def _add(self, volume: Volume) -> None:
         writer = KnobWriter(self.sysfs, volume, self.journal, self._boot_id)
-        mode = self.overrides.chosen.of(volume) or self._config.mode_of(volume.name)
+        mode = self.overrides.chosen.of(volume) or self._config.mode_of(*volume.names)
         policy = self.policies.policy_of(volume)
         loop = VolumeLoop(
             volume, writer, policy, self._recorder, self._command, mode, call_later=_later

@@ -102,9 +102,15 @@ class Volume:
         """The name of its folder in /sys/block."""
         return self.sys_name or self.name
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What people may call it, the surest first: the kernel's names may change at a boot."""
+        found = (self.uuid, self.name, self.title, self.kernel_name)
+        return tuple(dict.fromkeys(name for name in found if name))
+
     def is_called(self, name: str) -> bool:
         """Return whether the name is one of its names."""
-        return name in (self.name, self.title, self.kernel_name)
+        return name in self.names
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import closing
@@ -59,6 +60,13 @@ def test_whose_requests_missed_the_cache_is_shown(cli: Cli) -> None:
         ]
         store.set_live("bcache0", live_document(attribution={"why": "no record"}), NOW_NS)
         assert "MISSED BY" not in cli("status", "bcache0").out
+
+
+def test_a_volume_is_found_by_its_uuid_which_status_shows(cli: Cli) -> None:
+    uuid = "0b1e5000-0000-4000-8000-000000000001"
+    assert uuid in cli("status", "bcache0").out
+    (found,) = json.loads(cli("status", uuid, "--json").out)["volumes"]
+    assert (found["volume"], found["uuid"]) == ("bcache0", uuid)
 
 
 def test_only_the_first_of_many_jobs_are_shown(cli: Cli) -> None:

@@ -57,6 +57,18 @@ def test_a_name_takes_precedence_over_a_pattern(tmp_path: Path) -> None:
     assert config.mode_of("vg-data") is Mode.OBSERVE
 
 
+def test_a_uuid_takes_precedence_over_a_name_that_a_boot_may_give_to_another(
+    tmp_path: Path,
+) -> None:
+    uuid = "0b1e5000-0000-4000-8000-000000000001"
+    config = load(
+        tmp_path, f'[volume.bcache0]\nmode = "observe"\n[volume.{uuid}]\nmode = "enforce"'
+    )
+    assert config.mode_of(uuid, "bcache0") is Mode.ENFORCE
+    assert config.mode_of("", "bcache0") is Mode.OBSERVE
+    assert config.mode_of(uuid, "bcache7") is Mode.ENFORCE
+
+
 def test_the_default_mode_is_advise(tmp_path: Path) -> None:
     assert not DEFAULT_FILE.exists(), "this test needs a machine without settings"
     config = load_config(environ={})

@@ -21,7 +21,7 @@ class LocalTime:
 
 def choose(documents: Iterable[PolicyDocument], volume: Volume) -> PolicyDocument:
     """Return the first document, by file name, that matches; `adaptive` if none does."""
-    return choose_by_name(documents, {volume.name, volume.title, volume.kernel_name}, volume.kind)
+    return choose_by_name(documents, volume.names, volume.kind)
 
 
 def choose_by_name(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ebbgate.model.volume import Kind
@@ -152,6 +154,13 @@ def test_the_first_that_matches_is_chosen_in_the_order_of_file_names() -> None:
     assert choose(documents, dm_volume()).name == "other"
     assert choose((late, early), dm_volume()) is ZERO
     assert choose((), volume()) is ZERO
+
+
+def test_a_policy_may_name_a_volume_by_its_uuid() -> None:
+    uuid = "0b1e5000-0000-4000-8000-000000000001"
+    own = document(f"name: own\nmatch: {{volume: {uuid}}}\n")
+    assert choose((own,), replace(volume(), backing_uuid=uuid)).name == "own"
+    assert choose((own,), volume()) is ZERO
 
 
 @pytest.mark.parametrize(
