@@ -3,9 +3,10 @@
 
     python -m tests.bench.hostile_attacker FOLDER SECONDS SEED UID GID
 
-I/O: the control socket FOLDER/run/control.sock and all files below FOLDER that it can reach.
-Started as root, it gives up root first. Each attack is a process of its own. The last line of its
-output is a JSON object: how often what was tried, and what came of it.
+I/O: the control socket FOLDER/run/control.sock, all files below FOLDER that it can reach, and files
+of its own in FOLDER/scratch. Started as root, it gives up root first. Each attack is a process of
+its own. The last line of its output is a JSON object: how often what was tried, and what came of
+it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import itertools
 import json
 import os
 import sqlite3
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -32,6 +35,11 @@ SOCKET: Final = "run/control.sock"
 CROWD: Final = 24
 """Connections at once: more than the daemon grants one user."""
 DEAF_LINES: Final = 400
+SCRATCH: Final = "scratch"
+"""The attacker may write here, on the file system of the daemon's state, as others in /var/tmp."""
+SYNCED_FILES: Final = 16
+SYNCED_BYTES: Final = 128 * 1024
+"""Of each of these files. All of them together are small: the disk must not fill up."""
 # The locks of SQLite's index of the log (wal.c, WAL_WRITE_LOCK on), and of the file itself (os.h).
 _SHM_LOCKS: Final = (120, 9)
 _FILE_LOCKS: Final = (0x40000000, 512)
@@ -183,6 +191,24 @@ class Attacker:
                 print(f"{attempt.__name__}: {path}", flush=True)
         self.rest(0.5)
 
+    def sync_files(self) -> None:
+        """Keep the disk of the daemon's state busy: write files anew and fsync each, without rest.
+
+        Each write allocates blocks, and each fsync commits the journal of the file system, which
+        the daemon's own writes then wait for.
+        """
+        block = self.random.randbytes(SYNCED_BYTES)
+        with tempfile.TemporaryDirectory(dir=self.folder / SCRATCH) as name:
+            paths = [Path(name, str(number)) for number in range(SYNCED_FILES)]
+            for path in itertools.cycle(paths):
+                if not self.goes_on():
+                    return
+                with path.open("wb") as file:
+                    file.write(block)
+                    file.flush()
+                    os.fsync(file.fileno())
+                self.counts["syncs"] += 1
+
     def files(self) -> list[Path]:
         """All that it sees of the daemon's folders."""
         found = (path for name in _FILES for path in (self.folder / name).glob("*"))
@@ -224,12 +250,12 @@ TALKS: Final = (
 """Attacks on a connection."""
 COUNTED: Final = (
     *("bad_lines", "half_requests", "flooded", "deaf_lines", "policies"),
-    *("crowded", "churned", "locks", "long_reads", "file_attempts"),
+    *("crowded", "churned", "locks", "long_reads", "file_attempts", "syncs"),
 )
 """The count of each attack."""
 OTHERS: Final = (
     *(Attacker.crowd, Attacker.churn, Attacker.locks, Attacker.long_read),
-    Attacker.replace_files,
+    *(Attacker.replace_files, Attacker.sync_files, Attacker.sync_files),
 )
 
 

@@ -3,8 +3,9 @@
 
 The daemon, its files, its socket and `ebbgate restore` are the real ones, on a machine of files to
 which recordings of real caches are played (tests/fake_machine). Beside it: the attacker
-(hostile_attacker.py), and two honest clients, one of them root. Every few seconds `ebbgate restore`
-runs, with the daemon and, in the first half, also after it was killed.
+(hostile_attacker.py), which also keeps the disk with the daemon's files busy, and two honest
+clients, one of them root. Every few seconds `ebbgate restore` runs, with the daemon and, in the
+first half, also after it was killed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from tests.lab.errors import NoLab
 
 SECONDS: Final = {"10min": 600.0, "short": 60.0, "20s": 20.0}
 TMPFS: Final = "/dev/shm"
+DISK: Final = "/var/tmp"
+"""For the daemon's state: /tmp may be in memory, where an fsync costs nothing."""
 COMPARED_FROM_S: Final = 60.0
 """A shorter run has no measurement without the attacker to compare with."""
 QUIET_S_MAX: Final = 15.0
@@ -61,6 +64,7 @@ LEAST_A_MINUTE: Final = {
     "restores": 3.0,
     "restores_alone": 0.5,
     "honest": 40.0,
+    "syncs": 300.0,
 }
 """Minimum amount of activity per minute for a valid result."""
 NOTES: Final = (
@@ -68,6 +72,8 @@ NOTES: Final = (
     " its socket, its history and `ebbgate restore` are real",
     "a test group stands for the group ebbgate; attacker and honest clients run at nice 10,"
     " as ebbgate-web does",
+    "syncs: of small files that two processes of the attacker write and fsync all the time on the"
+    " file system of the daemon's state and history",
     "honest_ms: from connecting until accepted or refused; outcome_ms: until the outcome, which"
     " includes the knob write and up to half a second while locks block the history; the command"
     " line waits up to 5 s",
@@ -85,7 +91,7 @@ def run(context: Context) -> Report:
     runs: dict[str, list[dict[str, float]]] = {"quiet": [], "attacked": []}
     for repetition in range(context.repetitions):
         with (
-            tempfile.TemporaryDirectory(prefix="ebbgate-hostile-") as name,
+            tempfile.TemporaryDirectory(prefix="ebbgate-hostile-", dir=DISK) as name,
             tempfile.TemporaryDirectory(prefix="ebbgate-hostile-sys-", dir=TMPFS) as memory,
         ):
             machine = HostileMachine(Path(name), Path(memory))
@@ -164,6 +170,7 @@ def attacked(
         "attacks_failed": float(tried["attacks_failed"]),
         "attacks_missing": float(sum(tried.get(name, 0) == 0 for name in COUNTED)),
         "locks": float(tried.get("locks", 0)),
+        "syncs": float(tried.get("syncs", 0)),
         "tried": float(sum(tried.get(name, 0) for name in ("bad_lines", "flooded", "deaf_lines"))),
     }
 

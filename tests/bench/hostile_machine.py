@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.hostile_attacker import SOCKET
+from tests.bench.hostile_attacker import SCRATCH, SOCKET
 from tests.bench.hostile_honest import TURN
 from tests.bench.kill_files import FileMachine
 from tests.bench.raw_control_client import RawControlClient
@@ -50,6 +50,9 @@ class HostileMachine(FileMachine):
             (memory / name).mkdir()
             (folder / name).symlink_to(memory / name)
         super().__init__(folder)
+        scratch = folder / SCRATCH
+        scratch.mkdir(mode=0o700)
+        os.chown(scratch, ATTACKER_UID, GID)
         self.log = memory / "log"
         self.socket = folder / SOCKET
         self.daemon: host.Running | None = None
