@@ -16,6 +16,12 @@ class NoJournal:
     def put(self, entry: JournalEntry) -> JournalEntry:
         return entry
 
+    def replace(self, entry: JournalEntry, older: JournalEntry, values: tuple[str, str]) -> None:
+        """Keep nothing."""
+
+    def forget(self, older: JournalEntry) -> None:
+        """Keep nothing."""
+
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """Keep nothing."""
 
@@ -54,6 +60,11 @@ class FakeJournal(NoJournal):
         self.all[entry.volume, entry.knob] = entry
         self.last[entry.knob] = Values(entry.last_written, entry.original)
         return entry
+
+    def replace(self, entry: JournalEntry, older: JournalEntry, values: tuple[str, str]) -> None:
+        assert self.all[older.volume, older.knob] == older
+        self.put(entry)
+        self.last[entry.knob] = Values(*values)
 
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         if self.broken:

@@ -111,7 +111,8 @@ class GateWorker:
     def _shuts(self, gate: Gate) -> bool:
         """May this gate be set while a job waits for the journal's disk?
 
-        The job takes over a knob that is not owned yet, so none of the gate's.
+        The job takes over a knob that is not owned yet, so none of the gate's, or it replaces an
+        original, which a close may do (table_threshold).
         """
         return gate.kind in _SHUT and self._quick(gate)
 

@@ -18,6 +18,7 @@ from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
 from ebbgate.actuators.reason import Reason
 from ebbgate.actuators.scheduler_switch import is_length, is_scheduler, kept_length, length_knob
+from ebbgate.actuators.table_threshold import replace_original
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
 from ebbgate.knobs.knob import parse_value
@@ -158,11 +159,11 @@ class KnobWriter:
                 continue
             self._disown(knob, f"another table was loaded: {value}")
 
-    def refresh_table_threshold(self) -> list[Outcome]:
+    def refresh_table_threshold(self, *, lends: bool = False) -> list[Outcome]:
         """Make the threshold of a table that was loaded since the original to restore.
 
         Also where it equals the value that ebbgate wrote. Waits for the journal: only on the
-        worker's thread.
+        worker's thread. `lends`: the gate may close meanwhile.
         """
         owned, table = self.owned.get(THRESHOLD), self._path(TABLE)
         if owned is None or table is None:
@@ -170,10 +171,8 @@ class KnobWriter:
         try:
             original = ownership.other_threshold(self.sysfs, table, self.volume.mapping)
             if original is not None and original != owned.original:
-                self.journal.close(self.volume.name, THRESHOLD, "another table was loaded")
-                entry = replace(owned.entry, original=original, at_unix_ns=self.wall_ns())
-                owned.entry = self.journal.put(entry)
-                self.journal.writing(owned.entry, owned.written, owned.written)
+                lend = self.lend if lends else nullcontext
+                replace_original(self.journal, owned, original, self.wall_ns(), lend)
         except OSError as error:
             action = self._action(THRESHOLD, None, owned.written, Reason(RESTORE, "a new table"))
             return [self._outcome(action, OutcomeKind.FAILED, str(error))]

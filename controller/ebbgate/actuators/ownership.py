@@ -240,6 +240,16 @@ class Journal(Protocol):
     def put(self, entry: JournalEntry) -> JournalEntry:
         """Make an original durable and return the entry in force. Raises OSError."""
 
+    def replace(self, entry: JournalEntry, older: JournalEntry, values: tuple[str, str]) -> None:
+        """Replace the original of a knob; durable on return. Raises OSError: then `older` stays.
+
+        Writes may be recorded for `older` until `forget`. `values`: what the knob may have
+        meanwhile, besides what is recorded for `older`.
+        """
+
+    def forget(self, older: JournalEntry) -> None:
+        """Forget an entry that was replaced: no more writes are recorded for it."""
+
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """Record that a value is about to be written. Raises OSError: then do not write it. Never
         waits.

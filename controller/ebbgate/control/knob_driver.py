@@ -174,7 +174,7 @@ class KnobDriver:
     def on_table_reload(self, seen: VolumeState) -> None:
         """Write all knobs again: a table reload has restored the kernel's own values."""
         self.writer.on_table_reload(seen.knobs)
-        self.worker.submit("table", lambda writer: writer.refresh_table_threshold())
+        self.worker.submit("table", lambda writer: writer.refresh_table_threshold(lends=True))
         self.unsure = True
         if self.applied.split:
             self._again.add("split")

@@ -45,10 +45,12 @@ _Key = tuple[str, str]
 class _Put:
     """An original that a caller waits for. `given_up`: the caller does not wait any more.
 
-    `lock` guards `given_up` and the completion of `done`.
+    `older`: the entry that it replaces, if any, and the values that the knob may have. `lock`
+    guards `given_up` and the completion of `done`.
     """
 
     entry: JournalEntry
+    older: tuple[JournalEntry, Values] | None = None
     done: Future[JournalEntry] = field(default_factory=Future)
     lock: Lock = field(default_factory=Lock)
     given_up: bool = False
@@ -98,7 +100,22 @@ class JournalWriter:
         `entry.original`: the present value of the knob. Returns the entry that is in force: an
         earlier open one of the same knob where the knob still has a value that ebbgate wrote.
         """
-        request = _Put(entry)
+        return self._wait_for(_Put(entry))
+
+    def replace(self, entry: JournalEntry, older: JournalEntry, values: tuple[str, str]) -> None:
+        """Store another original in place of `older`; durable on return.
+
+        Raises OSError; then `older` is in force. Writes may be recorded for it until `forget`.
+        `values`: what the knob may have from then on.
+        """
+        self._wait_for(_Put(entry, (older, Values(*values))))
+
+    def forget(self, older: JournalEntry) -> None:
+        """Free what was recorded of an entry that was replaced."""
+        self._last.end(older)
+
+    def _wait_for(self, request: _Put) -> JournalEntry:
+        """Raises OSError."""
         self._queue.put(request)
         try:
             kept = request.done.result(_TIMEOUT_S)
@@ -210,7 +227,7 @@ class JournalWriter:
 
     def _carry_out(self, request: _Put) -> None:
         try:
-            kept = self._put_or_renew(request.entry)
+            kept = self._put_or_renew(request)
         except Exception as error:
             request.done.set_exception(error)
             return
@@ -218,26 +235,30 @@ class JournalWriter:
             if not request.given_up:
                 request.done.set_result(kept)
                 return
-        if kept.at_unix_ns == request.entry.at_unix_ns:
+        if request.older is not None:
+            self._put_back(request.older[0])
+        elif kept.at_unix_ns == request.entry.at_unix_ns:
             # The caller will not write the knob, so the original is not needed.
             self._settled[kept.volume, kept.knob] = "given up"
             self._settle()
 
-    def _put_or_renew(self, entry: JournalEntry) -> JournalEntry:
+    def _put_or_renew(self, request: _Put) -> JournalEntry:
         """Store an original, after replacing a damaged file. Raises what `_put` raises."""
+        put = self._put if request.older is None else self._replace
         try:
-            return self._put(entry)
+            return put(request)
         except Exception as error:
             self._failed(error)
             if not is_damage(error):
                 raise
-        return self._put(entry)
+        return put(request)
 
-    def _put(self, entry: JournalEntry) -> JournalEntry:
+    def _put(self, request: _Put) -> JournalEntry:
         """Raises one of TROUBLE."""
         error = self._settle()
         if error is not None:
             raise error
+        entry = request.entry
         journal, found = self._open(), entry.original
         older = journal.find(entry.volume, entry.knob)
         if older is not None and self._has_our_value(older, entry):
@@ -251,6 +272,27 @@ class JournalWriter:
         if older is not None:
             self._last.end(older)
         return entry
+
+    def _replace(self, request: _Put) -> JournalEntry:
+        """Raises one of TROUBLE."""
+        assert request.older is not None
+        error = self._settle()
+        if error is not None:
+            raise error
+        journal, entry = self._open(), request.entry
+        self._begin(entry, request.older[1])
+        journal.put(entry)
+        self._entries[entry.volume, entry.knob] = entry
+        return entry
+
+    def _put_back(self, older: JournalEntry) -> None:
+        """Undo a replacement that came too late: writes are recorded for the older entry."""
+        self._entries[older.volume, older.knob] = older
+        try:
+            self._open().put(older)
+        except STORE_ERRORS as error:
+            # A file that is opened again gets all entries.
+            self._failed(error)
 
     def _with_shared_original(self, entry: JournalEntry) -> JournalEntry:
         """Return the entry with the original of another volume that changed the knob before."""

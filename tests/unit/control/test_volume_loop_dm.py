@@ -21,6 +21,7 @@ from ebbgate.units import MIB, NS_PER_S
 from tests.builders import queue_sample, tick
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs
+from tests.gate_worker_fixture import CLOSED, REASON
 from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
 
 NAME = "vg-data"
@@ -153,6 +154,26 @@ def test_a_threshold_that_came_with_a_table_is_put_back_whatever_was_written_sin
     harness.release("stop")
     assert harness.cache.threshold == 4096
     assert harness.kept.open == set()
+
+
+def test_the_gate_closes_while_the_original_of_another_table_is_journalled(
+    harness: DmLoopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.tick()
+    harness.idle()
+    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 4096"
+    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
+    harness.cache.threshold = 4 * 128
+    seen = []
+
+    def replace(*_arguments: object) -> None:
+        harness.loop.worker.set_gate(CLOSED, REASON)
+        seen.append(harness.cache.threshold)
+
+    monkeypatch.setattr(harness.kept, "replace", replace)
+    harness.loop.driver.on_table_reload(read_state(harness.sysfs, harness.volume, 0))
+    harness.settle()
+    assert seen == [0]
 
 
 def test_a_volume_that_somebody_changed_keeps_what_he_set(harness: DmLoopHarness) -> None:
