@@ -6,8 +6,10 @@ gate whose knobs are owned takes a write or two: the caller makes them itself, s
 thread takes longer and a request waits meanwhile. A write takes bcache's global lock and hangs
 while a device is being registered; so does a read of the volume, which runs on another thread.
 While a read hangs, every write is left to the thread. While a job waits for the journal's disk, a
-caller may close the gate; the job goes on after that. A caller's write can hang only where the lock
-was taken since the last read, 250 ms ago; the watchdog covers that case.
+caller may close the gate; the job goes on after that. So it is while a job's write waits for a disk
+to be idle (a switch of its scheduler), which no gate writes: one more thread makes that write, so
+that this one can close the gate where a caller cannot. A caller's write can hang only where the
+lock was taken since the last read, 250 ms ago; the watchdog covers that case.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Condition, Thread
@@ -23,6 +27,7 @@ from typing import Final
 from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
+from ebbgate.background import BackgroundWorker
 from ebbgate.knobs.catalog import MAX_SECTORS, QUEUE_DEPTH
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.knobs.values import clamped
@@ -69,10 +74,12 @@ class GateWorker:
         self._busy = False
         self._in_job = False
         self._lent = False
-        """A job waits for the journal's disk; `_busy` then tells whether a gate is being set."""
+        """A job waits for a disk; `_busy` then tells whether a gate is being set."""
         self._stop = False
         self._changed = Condition()
         writer.lend = self._lend
+        writer.write_slowly = self._write_slowly
+        self._slow_writes = BackgroundWorker(f"slow-{writer.volume.name}")
         self.generation = 0
         """Grows with each write: a reader of sysfs compares it before and after reading."""
         self._thread = Thread(target=self._run, name=f"gate-{writer.volume.name}", daemon=True)
@@ -109,10 +116,10 @@ class GateWorker:
         return plain and ours and journalled and writer.gate_is_ours
 
     def _shuts(self, gate: Gate) -> bool:
-        """May this gate be set while a job waits for the journal's disk?
+        """May this gate be set while a job waits for a disk?
 
-        The job takes over a knob that is not owned yet, so none of the gate's, or it replaces an
-        original, which a close may do (table_threshold).
+        The job takes over a knob that is not owned yet, so none of the gate's; it writes a file
+        that no gate writes; or it replaces an original, which a close may do (table_threshold).
         """
         return gate.kind in _SHUT and self._quick(gate)
 
@@ -150,6 +157,7 @@ class GateWorker:
                 request, self._next_gate = self._next_gate, None
                 job = self._jobs.popleft() if request is None and self._jobs else None
                 if request is None and job is None:
+                    self._slow_writes.end()
                     return
                 self._begin()
             try:
@@ -180,11 +188,52 @@ class GateWorker:
         try:
             yield
         finally:
-            with self._changed:
-                while self._busy:
-                    self._changed.wait()
-                self._busy, self._lent = True, False
-            self._in_job = True
+            self._take_back()
+
+    def _take_back(self) -> None:
+        """Go on with the job, after a close that is under way."""
+        with self._changed:
+            while self._busy:
+                self._changed.wait()
+            self._busy, self._lent = True, False
+        self._in_job = True
+
+    def _write_slowly(self, write: Callable[[], None]) -> None:
+        """Let the gate close while a job's write takes long. See `KnobWriter`."""
+        if not self._in_job:
+            write()
+            return
+        self._in_job = False
+        with self._changed:
+            self._busy, self._lent = False, True
+        done = self._slow_writes.submit(write)
+        done.add_done_callback(lambda _done: self._wake())
+        try:
+            while request := self._next_close(done):
+                try:
+                    self._carry_out(request)
+                finally:
+                    self._end()
+        finally:
+            # Also after an exception: the job's next write may be of the same file.
+            wait_for((done,))
+            self._take_back()
+        done.result()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _next_close(self, done: Future[None]) -> _GateRequest | None:
+        """Wait for a close that no caller could set; None once the slow write is done."""
+        with self._changed:
+            while not done.done():
+                request = self._next_gate
+                if not self._busy and request is not None and self._shuts(request.gate):
+                    self._next_gate, self._busy = None, True
+                    return request
+                self._changed.wait()
+            return None
 
     def _take_close_or_lend(self) -> _GateRequest | None:
         """Return a close that waits and can be set now; with none, others may set the gate."""

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import call
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import Step
@@ -37,8 +39,8 @@ class KnobWriter:
     `pinned`: knobs that have the value that a person asked for; no strategy writes them.
     `lacking`: knobs that this kernel does not have or does not let anyone set. `disk_users`: what
     else is on the disks below the volume. `current_write`: the knob that is being written, and
-    since when; `reading_since_ns`: since when the volume is being read. `lend`: in this context,
-    which waits for the journal's disk, another thread may use the writer.
+    since when; `reading_since_ns`: since when the volume is being read. While `lend` waits for the
+    journal, or `write_slowly` makes a write that may take long, another thread may close the gate.
     """
 
     sysfs: Sysfs
@@ -55,6 +57,7 @@ class KnobWriter:
     current_write: tuple[str, int] | None = None
     reading_since_ns: int | None = None
     lend: Callable[[], AbstractContextManager[object]] = nullcontext
+    write_slowly: Callable[[Callable[[], None]], None] = call
     plan: GatePlan = field(init=False)
     _paths: dict[str, str | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
@@ -92,9 +95,10 @@ class KnobWriter:
 
         A knob that is gone, or that somebody else has written since, is left unchanged. One that
         cannot be read or written stays owned. A switch of the scheduler resets the queue's length.
+        The gate's come first: a close that comes during a slow write is newer than their release.
         """
         outcomes = []
-        for knob in sorted(knobs, key=is_length):
+        for knob in sorted(knobs, key=lambda each: (each not in self.plan.knobs, is_length(each))):
             owned = self.owned.get(knob)
             if owned is not None:
                 outcomes += self._release_one(knob, owned, reason)
@@ -192,10 +196,10 @@ class KnobWriter:
         """
         path = self._path(knob)
         text = self.sysfs.read_text(path) if path else None
-        same = text is not None and parse_value(knob_row(knob).form, text) == value
-        if same:
-            self.manual.add(knob)
-        return same
+        if text is None or parse_value(knob_row(knob).form, text) != value:
+            return False
+        self.manual.add(knob)
+        return True
 
     @property
     def gate_is_ours(self) -> bool:
@@ -205,9 +209,8 @@ class KnobWriter:
     def check_manual(self, seen: Mapping[str, str]) -> list[str]:
         """Mark owned knobs manual whose value is not what ebbgate wrote; return their names.
 
-        A disk that was reset has its original value again, and one that was plugged in again has
-        the kernel's: that is nobody's choice.
-        Call it only while no write is under way. The kernel's own writes do not count.
+        Nobody chose the value of a disk that was reset or plugged in again. The kernel's own writes
+        do not count. Call it only while no write is under way.
         """
         taken = []
         for knob, owned in list(self.owned.items()):
@@ -240,7 +243,8 @@ class KnobWriter:
         if owned is None:
             return self._first_write(step, action)
         owned.unwritten = False
-        if self._is_current(step, owned):
+        sure = owned.tried is None and not knob.kernel_writes
+        if sure and owned.written == step.value and not step.always:
             return self._outcome(action, OutcomeKind.UNCHANGED)
         foreign = self._written_by_others(action, owned) if knob.verified else None
         return foreign or self._write_owned(action, owned)
@@ -255,11 +259,6 @@ class KnobWriter:
         if exact and owned.written == step.value and not step.always:
             return self._outcome(action, OutcomeKind.UNCHANGED)
         return self._write_owned(action, owned)
-
-    def _is_current(self, step: Step, owned: OwnedKnob) -> bool:
-        """Does the knob have the value already?"""
-        sure = owned.tried is None and not knob_row(step.knob).kernel_writes
-        return sure and owned.written == step.value and not step.always
 
     def _write_owned(self, action: Action, owned: OwnedKnob) -> Outcome:
         """Write another value to a knob whose original is journalled."""
@@ -361,14 +360,15 @@ class KnobWriter:
         path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
-        self.current_write = (action.knob, self.now_ns())
+        outer, self.current_write = self.current_write, (action.knob, self.now_ns())
+        write = partial(self._write_file, action, path)
+        slow = knob_row(action.knob).per_disk and action.knob not in self.plan.queues
         try:
-            with self._kept_length(action, path):
-                self.sysfs.write_text(path, action.new)
+            (self.write_slowly if slow else call)(write)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         finally:
-            self.current_write = None
+            self.current_write = outer
         if knob_row(action.knob).interval_ns:
             self._written_ns[action.knob] = self.now_ns()
         if not read_back:
@@ -383,12 +383,14 @@ class KnobWriter:
         error_text = ownership.changed_by_kernel(seen)
         return replace(self._outcome(action, OutcomeKind.FAILED, error_text), read_back=seen)
 
-    def _kept_length(self, action: Action, path: str) -> AbstractContextManager[None]:
-        if not is_scheduler(action.knob):
-            return nullcontext()
-        length = length_knob(action.knob)
-        owned, exact = self.owned.get(length), length in self.pinned
-        return kept_length(self.sysfs, self.journal, (action, path), owned, exact=exact)
+    def _write_file(self, action: Action, path: str) -> None:
+        kept: AbstractContextManager[None] = nullcontext()
+        if is_scheduler(action.knob):
+            length = length_knob(action.knob)
+            ours, exact = self.owned.get(length), length in self.pinned
+            kept = kept_length(self.sysfs, self.journal, (action, path), ours, exact=exact)
+        with kept:
+            self.sysfs.write_text(path, action.new)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:
         by = (reason.strategy, reason.text, reason.decision)
