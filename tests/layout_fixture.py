@@ -6,12 +6,15 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebbgate.kernel import loop_device
 from ebbgate.kernel.device_mapper import DeviceMapper, Target
+from ebbgate.kernel.loop_device import LoopFile
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout import fiemap
 from ebbgate.layout.fiemap import Extent, FileLayout
@@ -67,9 +70,11 @@ class LayoutMachine:
         fake.sysfs = Sysfs(fake.root, self.dm)
         self._folder = folder
         self._extents: dict[str, list[Extent]] = {}
+        self.loops: dict[str, LoopFile] = {}
         self.realtime = False
         patch.setattr(fiemap, "read_layout", self._read_layout)
         patch.setattr(fiemap, "is_realtime", lambda _: self.realtime)
+        patch.setattr(loop_device, "read_loop_file", self._read_loop_file)
 
     def holds_files(self, device: str, folder: Path | None = None) -> None:
         """Let files of a folder (by default the test's) be on this device."""
@@ -109,7 +114,15 @@ class LayoutMachine:
     def loop(self, name: str, devno: str, file: Path | str, offset: int, size: int) -> None:
         real = self.fake.disk(name, devno, size_bytes=size)
         self.fake.write(f"{real}/loop/backing_file", str(file))
-        self.fake.write(f"{real}/loop/offset", str(offset))
+        with suppress(FileNotFoundError):
+            found = Path(file).stat()
+            behind = os.major(found.st_dev), os.minor(found.st_dev)
+            self.loops[name] = LoopFile(name, str(file), behind, found.st_ino, offset)
+
+    def _read_loop_file(self, device: str, path: str) -> LoopFile:
+        if device not in self.loops:
+            raise PermissionError(errno.EACCES, "Permission denied", f"/dev/{device}")
+        return self.loops[device]
 
     def _read_layout(self, handle: int, name: str, extents_max: int) -> FileLayout:
         return FileLayout(os.fstat(handle).st_size, 1, tuple(self._extents[name]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reads the layers from a file or block device down to cached volumes.
 
-I/O: sysfs, device-mapper, /proc, FIEMAP; reads only.
+I/O: sysfs, device-mapper, loop devices, /proc, FIEMAP; reads only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
+from ebbgate.kernel import loop_device
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.layout import dm_table, fiemap, images
@@ -215,9 +216,9 @@ class ChainReader:
 
     def _loop(self, name: str, here: Path, size: int) -> Layer:
         file = self._sysfs.read_text(here / "loop/backing_file") or ""
-        start = self._sysfs.read_int(here / "loop/offset")
         try:
-            below = Below(self._add_path(Path(file)), start or 0)
+            offset = _loop_offset(name, file)
+            below = Below(self._add_path(Path(file)), offset)
         except NotFound as error:
             why = f"the file of {name} is not here: {file} (deleted, or in another namespace)"
             raise Unavailable(why, "attach the loop device again, or run this there") from error
@@ -227,6 +228,28 @@ class ChainReader:
 def disk_name(image: Path) -> str:
     """Return the name of the layer that is the disk in an image."""
     return f"disk in {image}"
+
+
+def _loop_offset(name: str, file: str) -> int:
+    """Return where a loop device begins in its file, which this path must lead to.
+
+    Another file may have taken its place, or be there in this mount namespace.
+    """
+    status = _status(Path(file))
+    try:
+        found = loop_device.read_loop_file(name, file)
+    except OSError as error:
+        why = f"the loop device {name} cannot be asked for its file: {error.strerror}"
+        raise Unavailable(why, "run this as root") from error
+    if not found.is_same(status):
+        number = f"{found.devno[0]}:{found.devno[1]}"
+        raise Unavailable(
+            f"{file} is not the file of {name}: it is inode {status.st_ino} of device"
+            f" {_number(status.st_dev)}, {name} uses inode {found.inode} of device {number}",
+            "the file was replaced, or is in another mount namespace: attach the loop device"
+            " again, or run this there",
+        )
+    return found.offset_bytes
 
 
 def _changes(path: Path) -> Unavailable:

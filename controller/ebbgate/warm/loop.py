@@ -1,51 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Finds the file behind a loop device, and where in that file a part of the device lies.
 
-I/O: sysfs, the ioctl LOOP_GET_STATUS64; reads only. Numbers: include/uapi/linux/loop.h.
+I/O: sysfs, an ioctl of the loop device; reads only.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import struct
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.loop_device import LoopFile, read_loop_file
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.layout.fiemap import Extent
 from ebbgate.probes.block import whole_disk
 from ebbgate.warm.plan import Piece
 
-_GET_STATUS64: Final = 0x4C05
-# device and inode of the file, offset; the rest is not used here
-_STATUS: Final = struct.Struct("=QQ8xQ200x")
 HOLE: Final = "in a hole of the loop device's file"
-
-
-@dataclass(frozen=True, slots=True)
-class LoopFile:
-    """The file behind a loop device.
-
-    `device`: kernel name of the loop device. `devno`, `inode`: of the file. `offset_bytes`: where
-    the device begins in it.
-    """
-
-    device: str
-    path: str
-    devno: tuple[int, int]
-    inode: int
-    offset_bytes: int
-
-    def is_same(self, status: os.stat_result) -> bool:
-        """Return whether this is the status of the file."""
-        own = os.major(status.st_dev), os.minor(status.st_dev), status.st_ino
-        return own == (*self.devno, self.inode)
 
 
 def loop_file(devno: tuple[int, int]) -> LoopFile | None:
@@ -62,25 +35,12 @@ def loop_file(devno: tuple[int, int]) -> LoopFile | None:
     if path is None:
         return None
     try:
-        device, inode, offset = _status(Path("/dev", name))
+        return read_loop_file(name, path)
     except OSError as error:
         raise Unavailable(
             f"the loop device {name} cannot be asked for its file: {error.strerror}",
             f"warm that file: {path}",
         ) from error
-    return LoopFile(name, path, (os.major(device), os.minor(device)), inode, offset)
-
-
-def _status(device: Path) -> tuple[int, int, int]:
-    """Return the device number, inode and offset of the file. Raises OSError."""
-    handle = os.open(device, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        buffer = bytearray(_STATUS.size)
-        fcntl.ioctl(handle, _GET_STATUS64, buffer)
-    finally:
-        os.close(handle)
-    number, inode, offset = _STATUS.unpack(buffer)
-    return number, inode, offset
 
 
 def within_file(

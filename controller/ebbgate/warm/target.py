@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.loop_device import LoopFile
 from ebbgate.layout.fiemap import Extent, is_realtime, read_layout
 from ebbgate.units import sectors_to_bytes
 from ebbgate.warm.btrfs import device_of
-from ebbgate.warm.loop import LoopFile, loop_file, within_file
+from ebbgate.warm.loop import loop_file, within_file
 from ebbgate.warm.plan import Piece
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -231,6 +232,51 @@ def test_a_loop_device_of_a_deleted_file_is_refused(machine: LayoutMachine) -> N
     machine.holds_files("loop0")
     error = refusal(machine, machine.file([(0, 0, 4096)]))
     assert error.message.startswith("the file of loop0 is not here: /srv/gone.img (deleted)")
+
+
+def on_a_loop_device(machine: LayoutMachine, other: str) -> Path:
+    """A file on a loop device, whose file is `disk.img` on bcache0."""
+    image = machine.file([(0, 2 * MIB, 2 * MIB)], "disk.img")
+    machine.holds_files("bcache0")
+    if Path(other).stat().st_dev == image.stat().st_dev:
+        pytest.skip("needs a second file system")
+    machine.loop("loop0", "7:0", image, 0, 2 * MIB)
+    machine.holds_files("loop0", Path(other))
+    return image
+
+
+@pytest.mark.parametrize("part", ["inode", "device"])
+def test_a_file_that_took_the_place_of_a_loop_devices_file_is_refused(
+    machine: LayoutMachine, part: str
+) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as other:
+        image = on_a_loop_device(machine, other)
+        path = machine.file([(0, 0, 4096)], f"{other}/data")
+        assert places(locate(machine, path)) == [(0, 4096, "bcache0", 2 * MIB)]
+        found = machine.loops["loop0"]
+        by_part = {
+            "inode": replace(found, inode=found.inode + 1),
+            "device": replace(found, devno=(9, 7)),
+        }
+        machine.loops["loop0"] = by_part[part]
+        error = refusal(machine, path)
+    here, devno = image.stat().st_ino, f"{found.devno[0]}:{found.devno[1]}"
+    used = (here + 1, devno) if part == "inode" else (here, "9:7")
+    assert error.message == (
+        f"{image} is not the file of loop0: it is inode {here} of device {devno},"
+        f" loop0 uses inode {used[0]} of device {used[1]}"
+    )
+    assert "another mount namespace" in (error.hint or "")
+
+
+def test_a_loop_device_that_cannot_be_asked_for_its_file_is_refused(machine: LayoutMachine) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as other:
+        on_a_loop_device(machine, other)
+        path = machine.file([(0, 0, 4096)], f"{other}/data")
+        machine.loops.clear()
+        error = refusal(machine, path)
+    assert error.message == "the loop device loop0 cannot be asked for its file: Permission denied"
+    assert error.hint == "run this as root"
 
 
 def test_layers_that_contain_themselves_end(machine: LayoutMachine) -> None:

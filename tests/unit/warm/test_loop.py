@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.loop_device import LoopFile
 from ebbgate.layout.fiemap import Extent, ExtentFlag
 from ebbgate.units import KIB, MIB, SECTOR_BYTES
 from ebbgate.warm import target as target_module
-from ebbgate.warm.loop import HOLE, LoopFile, loop_file, within_file
+from ebbgate.warm.loop import HOLE, loop_file, within_file
 from ebbgate.warm.plan import Piece
 from ebbgate.warm.target import Target, device_below_loops, open_file
 from ebbgate.warm.touch import devno_of_folder
