@@ -21,6 +21,7 @@ from ebbgate.store.daemon_lock import DaemonLock
 from ebbgate.store.db import Store
 from ebbgate.store.journal import Journal
 from tests import web_history as web_made
+from tests.background_workers import ended_background_workers
 from tests.control_harness import AcceptedRequests, Decide, Outcome, answering
 from tests.fake_sysfs import FakeSysfs, fake_bcache
 from tests.intent_fixture import IntentHarness
@@ -111,6 +112,13 @@ class Cli:
     def intents(self) -> list[dict[str, Any]]:
         """Every request that was accepted by the last daemon."""
         return [asdict(each) for each in self._accepted.requests]
+
+
+@pytest.fixture(autouse=True)
+def background_workers_end() -> Iterator[None]:
+    """No test leaves the threads of its background workers behind."""
+    with ended_background_workers():
+        yield
 
 
 @pytest.fixture

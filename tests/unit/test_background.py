@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import partial
 from threading import Event, get_ident
 
@@ -11,6 +12,7 @@ import pytest
 
 from ebbgate.background import BackgroundWorker, PatientTasks
 from ebbgate.errors import NotFound, Unavailable
+from tests.background_workers import ended_background_workers
 
 DEADLINE_S = 5.0
 
@@ -65,6 +67,18 @@ def test_too_many_jobs_are_refused() -> None:
         worker.submit(lambda: None)
     free.set()
     assert [job.result(DEADLINE_S) for job in rest] == [None, None]
+
+
+def test_no_thread_of_a_test_is_left_behind(request: pytest.FixtureRequest) -> None:
+    """Each test of this tier runs in such a body."""
+    assert "background_workers_end" in request.fixturenames
+    before = set(threading.enumerate())
+    with ended_background_workers():
+        worker, idle = BackgroundWorker("test"), BackgroundWorker("without a job")
+        worker.submit(lambda: None).result(DEADLINE_S)
+        assert len(set(threading.enumerate()) - before) == 1
+        idle.end()
+    assert set(threading.enumerate()) <= before
 
 
 # ---- tasks by name ------------------------------------------------------------------------------
