@@ -73,6 +73,9 @@ def test_a_close_that_came_just_before_a_slow_write_does_not_wait_for_it(
     harness: GateHarness,
 ) -> None:
     ours(harness)
+    # Else the gate could be closed while the second one is journalled.
+    harness.worker.submit("claim", lambda writer: writer.claim(SLOW, REASON))
+    harness.report()
     harness.sysfs.before["nr_requests"] = lambda: harness.set_gate(CLOSED)
     slow_write(harness, SLOW[1], SLOW[0])
     assert harness.report()[0] == "gate"
