@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.absent_volumes import Presence
 from ebbgate.daemon.intent_dispatcher import IntentDispatcher
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.errors import EbbgateError
@@ -40,6 +41,7 @@ class Daemon:
         self.folder = folder
         self.restored: list[str] = []
         self.published: list[list[str]] = []
+        self.found: Presence | None = Presence()
 
     @cached_property
     def policies(self) -> ActivePolicies:
@@ -52,6 +54,9 @@ class Daemon:
 
     async def publish(self, names: Collection[str]) -> None:
         self.published.append(list(names))
+
+    def presence(self) -> Presence | None:
+        return self.found
 
     def restore_volume(self, name: str) -> str:
         self.restored.append(name)

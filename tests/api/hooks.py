@@ -39,6 +39,7 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         _intent("hot"),
         _intent("pin", None, path="/srv/db"),
         _intent("unpin", None, pin=1),
+        _intent("forget", None, absent="bcache9"),
         _intent("warm", from_bytes=2**20, to_bytes=2**30, bandwidth_bytes_per_s=2**24),
     ],
     "POST /api/v1/policies/check": [

@@ -17,6 +17,7 @@ from collections.abc import Collection
 from ebbgate import __version__
 from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import EACH_SECOND_NS
+from ebbgate.daemon.absent_volumes import Presence
 from ebbgate.daemon.cgroup_names import CgroupNames
 from ebbgate.daemon.hang_watch import HangWatch
 from ebbgate.daemon.intent_dispatcher import ENDED, IntentDispatcher
@@ -31,7 +32,7 @@ from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.log_messages.service import DAEMON_READY, DAEMON_STOPPED, PROBE_WARNING
 from ebbgate.model.records import Edge, ProbeWarning, Record, TrackRefused, Untracked
-from ebbgate.model.status import DAEMON, DaemonStatus
+from ebbgate.model.status import ABSENT_SHOWN_MAX, DAEMON, DaemonStatus
 from ebbgate.model.volume import Mode
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.protocol import NOT_TRACKED
@@ -215,6 +216,7 @@ class Daemon:
 
     def send_status(self) -> None:
         """Send the daemon's own status to the recorder."""
+        absent = self.intents.absent.volumes()
         status = DaemonStatus(
             pid=os.getpid(),
             version=__version__,
@@ -228,6 +230,8 @@ class Daemon:
             device_mapper=self.volume_set.device_mapper_blocked or None,
             policies=self.policies.status(),
             probe=self.probe.health.status(),
+            absent=None if absent is None else absent[:ABSENT_SHOWN_MAX],
+            absent_count=None if absent is None else len(absent),
         )
         self.recorder.live(DAEMON, status)
 
@@ -240,6 +244,10 @@ class Daemon:
             if name in self.volumes:
                 self.volumes[name].publish()
         self.send_status()
+
+    def presence(self) -> Presence | None:
+        """Return what the last look at all devices found; None while that is not known."""
+        return self.volume_set.presence
 
     def restore_volume(self, name: str) -> str:
         """Restore a volume's knobs and set its mode to advise; return what was done."""

@@ -19,6 +19,8 @@ from typing import Any, Final, Protocol
 
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.absent_choices import AbsentChoices
+from ebbgate.daemon.absent_volumes import Presence
 from ebbgate.daemon.advice_intents import AdviceIntents, AdviceTarget
 from ebbgate.daemon.override_intents import OverrideIntents
 from ebbgate.daemon.override_registry import OverrideRegistry
@@ -47,6 +49,9 @@ ENDED: Final = "ebbgated ended before this was finished"
 
 class Target(AdviceTarget, PolicyTarget, Protocol):
     """What requests act on; implemented by the daemon."""
+
+    def presence(self) -> Presence | None:
+        """Return what the last look at all devices found; None while that is not known."""
 
     def restore_volume(self, name: str) -> str:
         """Restore a volume's knobs and leave it alone."""
@@ -112,6 +117,7 @@ class IntentDispatcher:
         self.pins = PinIntents(
             target.sysfs, target.volumes, pins, self.warm, self._take_number, pin_share
         )
+        self.absent = AbsentChoices(registry, pins, target.presence)
         advice = AdviceIntents(target, history, self._overrides, background)
         self._each: Mapping[str, Callable[[Intent, VolumeLoop], Awaitable[str]]] = {
             IntentKind.MODE: self._mode,
@@ -131,6 +137,7 @@ class IntentDispatcher:
             IntentKind.JOB: self.warm.control,
             IntentKind.PIN: self.pins.pin,
             IntentKind.UNPIN: self.pins.unpin,
+            IntentKind.FORGET: self.absent.forget,
         }
 
     # ---- from the socket -----------------------------------------------------------------------

@@ -53,7 +53,10 @@ class Writer(Protocol):
 
 @dataclass(slots=True)
 class OverrideRegistry:
-    """All overrides in force, and the modes that people chose. `volumes`: the loops by name."""
+    """All overrides, by number, and the modes that people chose. `volumes`: the loops by name.
+
+    `manual`: what somebody else wrote. `loaded`: whether the database was read.
+    """
 
     writer: Writer
     volumes: Mapping[str, VolumeLoop]
@@ -61,14 +64,14 @@ class OverrideRegistry:
     now_ns: Callable[[], int] = time.monotonic_ns
     active: dict[int, ActiveOverride] = field(default_factory=dict)
     chosen: ChosenModes = field(default_factory=ChosenModes)
-    _manual: dict[int, Override] = field(default_factory=dict)
+    manual: dict[int, Override] = field(default_factory=dict)
     _adding: set[tuple[str, str]] = field(default_factory=set)
     _unsaved: dict[int, str] = field(default_factory=dict)
     _moved: dict[int, Override] = field(default_factory=dict)
     _saving: asyncio.Task[None] | None = None
     _loading: asyncio.Task[None] | None = None
     _tried_ns: int = 0
-    _loaded: bool = False
+    loaded: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     # ---- loading -------------------------------------------------------------------------------
@@ -84,27 +87,24 @@ class OverrideRegistry:
         return self._loading
 
     async def _load(self) -> None:
-        self._take_up(await self._on_disk(lambda database: database.load()))
+        self.take_up(await self._on_disk(lambda database: database.load()))
 
-    def _take_up(self, found: Loaded) -> None:
-        """Put in force what has been read."""
-        self._loaded = True
+    def take_up(self, found: Loaded) -> None:
+        """Put in force what has been read, or taken out before."""
+        self.loaded = True
         for text in found.set_aside:
             _LOG.error(OVERRIDE_INVALID, text)
-        self.chosen.add_read(found.modes, found.mode_volumes)
+        self.chosen.add_read(found.modes, found.mode_volumes, found.mode_times)
         for override in found.overrides:
-            self._take(override)
+            if override.kind is OverrideKind.MANUAL:
+                self.manual[override.id] = override
+            else:
+                self.active[override.id] = self._taken_up(override)
         for name, loop in self.volumes.items():
             mode = self.chosen.of(loop.volume)
             if mode is not None and mode is not loop.mode:
                 loop.set_mode(mode, f"mode {mode} was requested by a user")
             self.adopt(name)
-
-    def _take(self, override: Override) -> None:
-        if override.kind is OverrideKind.MANUAL:
-            self._manual[override.id] = override
-        else:
-            self.active[override.id] = self._taken_up(override)
 
     def adopt(self, name: str) -> None:
         """Apply the overrides of a volume that has come."""
@@ -120,18 +120,18 @@ class OverrideRegistry:
     def _place(self, volume: Volume) -> None:
         """Give a volume what was chosen for it under any name, and nothing of another volume."""
         followed = self.chosen.place(volume, self.volumes)
-        rows = [*(each.override for each in self.active.values()), *self._manual.values()]
+        rows = [*(each.override for each in self.active.values()), *self.manual.values()]
         found = place_all(rows, volume, self.volumes)
         for row in found.moved:
             self._moved[row.id] = row
-            if row.id in self._manual:
-                self._manual[row.id] = row
+            if row.id in self.manual:
+                self.manual[row.id] = row
             else:
                 # Its end stays: the wall clock may have been set since it was taken up.
                 self.active[row.id] = replace(self.active[row.id], override=row)
         for row in found.twice:
             self.active.pop(row.id, None)
-            self._manual.pop(row.id, None)
+            self.manual.pop(row.id, None)
             self._unsaved[row.id] = "the volume has one that was made under another name"
         followed |= found.followed
         if followed:
@@ -228,7 +228,7 @@ class OverrideRegistry:
 
     def take_mode(self, volume: str, mode: Mode) -> None:
         """Take the mode that a person chose, which is not on the disk yet."""
-        self.chosen.choose(self._uuid(volume), volume, mode)
+        self.chosen.choose(self._uuid(volume), volume, mode, self.wall_ns())
 
     @property
     def modes(self) -> Mapping[str, Mode]:
@@ -253,7 +253,7 @@ class OverrideRegistry:
         """End overrides whose time is over; repeat what could not be read or written."""
         wall, now = self.wall_ns(), self.now_ns()
         loading = self._loading is not None and not self._loading.done()
-        if not (self._loaded or loading) and now - self._tried_ns >= _RELOAD_NS:
+        if not (self.loaded or loading) and now - self._tried_ns >= _RELOAD_NS:
             self._begin_to_load()
         for each in list(self.active.values()):
             if is_over(each, wall, now):
@@ -287,20 +287,20 @@ class OverrideRegistry:
         )
         try:
             (kept,) = await self._on_disk(lambda database: database.add((override,)))
-            for old in list(self._manual.values()):
+            for old in list(self.manual.values()):
                 if old.owner in (kept.owner, name) and old.knob == knob:
-                    del self._manual[old.id]
-            self._manual[kept.id] = kept
+                    del self.manual[old.id]
+            self.manual[kept.id] = kept
         finally:
             self._adding.discard((name, knob))
 
     def _forget_manual(self, override: Override, why: str) -> None:
-        del self._manual[override.id]
+        del self.manual[override.id]
         self._unsaved[override.id] = why
 
     def _manual_of(self, loop: VolumeLoop) -> dict[str, Override]:
         """Return what is left alone of a volume, by knob."""
-        return {row.knob: row for row in self._manual.values() if is_of(row, loop.volume)}
+        return {row.knob: row for row in self.manual.values() if is_of(row, loop.volume)}
 
     # ---- the volumes ---------------------------------------------------------------------------
     def _loop_of(self, override: Override) -> VolumeLoop | None:

@@ -31,7 +31,7 @@ _RETRY_NS: Final = 10 * NS_PER_S
 
 @dataclass(slots=True)
 class PinRegistry:
-    """The pins in force, by number."""
+    """The pins in force, by number. `loaded`: whether the database was read."""
 
     writer: Writer
     wall_ns: Callable[[], int] = time.time_ns
@@ -39,7 +39,7 @@ class PinRegistry:
     pins: dict[int, Pin] = field(default_factory=dict)
     _unsaved: dict[int, str] = field(default_factory=dict)
     _moved: dict[int, Pin] = field(default_factory=dict)
-    _loaded: bool = False
+    loaded: bool = False
     _tried_ns: int | None = None
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -50,12 +50,12 @@ class PinRegistry:
     async def load(self) -> None:
         """Put in force what the database has, once. Raises EbbgateError."""
         async with self._changing:
-            if self._loaded:
+            if self.loaded:
                 return
             found, wrong = await asyncio.wrap_future(
                 self.writer.submit(lambda database: database.load_pins())
             )
-            self._loaded = True
+            self.loaded = True
         for text in wrong:
             _LOG.error(PIN_INVALID, text)
         self.pins = {pin.id: pin for pin in found} | self.pins
@@ -117,7 +117,7 @@ class PinRegistry:
 
     async def keep_up(self) -> None:
         """Load, and write what has ended; what fails is repeated after some time."""
-        if self._loaded and not self._unsaved and not self._moved:
+        if self.loaded and not self._unsaved and not self._moved:
             return
         now = self.now_ns()
         if self._tried_ns is not None and now - self._tried_ns < _RETRY_NS:

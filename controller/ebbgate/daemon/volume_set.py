@@ -17,6 +17,7 @@ from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.background import BackgroundWorker, PatientTasks
 from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.absent_volumes import Presence, presence
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.power_watch import PowerWatch
 from ebbgate.intents.override_writer import OverrideWriter
@@ -152,7 +153,8 @@ class _Followed:
 class VolumeSet:
     """`loops`: of the volumes that are followed, by name. `command`: sends the probe a line.
 
-    `device_mapper_blocked`: why device-mapper cannot be queried; empty if it can.
+    `device_mapper_blocked`: why device-mapper cannot be queried; empty if it can. `presence`: what
+    the last look at all devices found; None before it, and from a volume's leaving to the next one.
     """
 
     def __init__(
@@ -169,6 +171,7 @@ class VolumeSet:
         self.follower = PolicyFollower(self.policies, self.loops)
         self.overrides = OverrideRegistry(OverrideWriter(config.overrides_path), self.loops)
         self.device_mapper_blocked = ""
+        self.presence: Presence | None = None
         self.journal = journal
         self._config = config
         self.sysfs = sysfs
@@ -265,6 +268,7 @@ class VolumeSet:
                 self._add(volume)
         for name, loop in self.loops.items():
             loop.set_disk_users(users.get(name, NO_USERS))
+        self.presence = presence(volumes, self.device_mapper_blocked)
 
     def _find(self) -> tuple[tuple[Volume, ...], dict[str, DiskUsers]]:
         users = DeviceUsers(discover(self.sysfs), devices_in_use(PROC))
@@ -310,6 +314,7 @@ class VolumeSet:
     # ---- the end -------------------------------------------------------------------------------
     async def _drop(self, name: str) -> None:
         """Restore what is left of a volume that is gone, detached or put together anew."""
+        self.presence = None
         loop = self.loops.pop(name)
         followed = self._followed.pop(name)
         followed.reader.end()

@@ -109,7 +109,7 @@ def parse_ranges(value: object) -> tuple[ChunkRange, ...]:
 
 
 def parse_uuid(value: object) -> str:
-    """Return the uuid of a volume."""
+    """Return the uuid of a volume; or its name, which has the same bounds."""
     text = parse_text(value)
     if len(text) > NAME_LENGTH_MAX or clean_text(text) != text:
         raise UsageError(f"must be at most {NAME_LENGTH_MAX} plain characters")

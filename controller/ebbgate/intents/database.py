@@ -12,6 +12,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -71,7 +72,7 @@ _SET_MODE: Final = """
     INSERT INTO modes (volume, mode, at_unix_ns, device_uuid) VALUES (?, ?, ?, ?)
 """
 _LOAD_MODES: Final = """
-    SELECT id AS number, volume, mode, device_uuid FROM modes WHERE invalid IS NULL
+    SELECT id AS number, volume, mode, at_unix_ns, device_uuid FROM modes WHERE invalid IS NULL
 """
 _DROP_MODE_OF_NAME: Final = """
     DELETE FROM modes WHERE volume = ? AND device_uuid = ''
@@ -86,12 +87,14 @@ class Loaded:
     """Active overrides and modes. `set_aside`: a text for each invalid row.
 
     `modes`: by the uuid of the device, or by the volume's name where that is unknown;
-    `mode_volumes`: the name that the volume of each had.
+    `mode_volumes`: the name that the volume of each had; `mode_times`: when each was chosen, where
+    that is known.
     """
 
     overrides: tuple[Override, ...] = ()
     modes: Mapping[str, Mode] = field(default_factory=dict)
     mode_volumes: Mapping[str, str] = field(default_factory=dict)
+    mode_times: Mapping[str, int] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
 
 
@@ -157,15 +160,16 @@ class OverrideDatabase:
                 found[key] = each
             except InvalidRow as error:
                 wrong.append((str(error), row["id"]))
-        modes, names, wrong_modes = self._modes()
+        modes, wrong_modes = self._modes()
         self._mark(wrong, wrong_modes)
         reports = (*_reports("override", wrong), *wrong_modes)
-        return Loaded(tuple(found.values()), modes, names, reports)
+        return replace(modes, overrides=tuple(found.values()), set_aside=reports)
 
-    def _modes(self) -> tuple[dict[str, Mode], dict[str, str], dict[str, int]]:
-        """Return modes and names of volumes, and the texts on invalid rows with their numbers."""
+    def _modes(self) -> tuple[Loaded, dict[str, int]]:
+        """Return the modes, and the texts on invalid rows with their numbers."""
         modes: dict[str, Mode] = {}
         names: dict[str, str] = {}
+        times: dict[str, int] = {}
         wrong: dict[str, int] = {}
         for row in self._connection.execute(_LOAD_MODES).fetchmany(_ROWS_MAX):
             try:
@@ -178,7 +182,11 @@ class OverrideDatabase:
                 wrong[f"{self._path.name}: mode {row['number']} is set aside: {reason}"] = row[
                     "number"
                 ]
-        return modes, names, wrong
+                continue
+            # Only shown: a mode holds without it.
+            with suppress(InvalidRow):
+                times[owner] = time_value(row["at_unix_ns"], "at_unix_ns")
+        return Loaded(modes=modes, mode_volumes=names, mode_times=times), wrong
 
     def _mark(self, wrong: Sequence[tuple[str, int]], modes: Mapping[str, int]) -> None:
         """Mark invalid rows, so that each is reported once."""
@@ -228,10 +236,13 @@ class OverrideDatabase:
 
     def end(self, ended: Mapping[int, str], wall_ns: int) -> None:
         """End overrides, given by number with a reason. Raises sqlite3.Error."""
-        rows = [(wall_ns, why, number) for number, why in ended.items()]
         with durable(self._connection) as open_:
-            open_.executemany(_END, rows)
-            open_.execute(_FORGET, (_ENDED_KEPT,))
+            self._end(open_, ended, wall_ns)
+
+    @staticmethod
+    def _end(open_: sqlite3.Connection, ended: Mapping[int, str], wall_ns: int) -> None:
+        open_.executemany(_END, [(wall_ns, why, number) for number, why in ended.items()])
+        open_.execute(_FORGET, (_ENDED_KEPT,))
 
     def reopen(self, overrides: Iterable[Override]) -> None:
         """Make replaced overrides active again. Raises sqlite3.Error."""
@@ -251,6 +262,21 @@ class OverrideDatabase:
             open_.execute(_DROP_MODE, (device_uuid or volume, volume))
             if mode is not None:
                 open_.execute(_SET_MODE, (volume, str(mode), wall_ns, device_uuid))
+
+    def forget(
+        self,
+        ended: Mapping[int, str],
+        pins: Mapping[int, str],
+        owners: tuple[str, str],
+        wall_ns: int,
+    ) -> None:
+        """End overrides and pins, given by number with a reason, and drop the mode of `owners`: all
+        or nothing. Raises sqlite3.Error.
+        """
+        with durable(self._connection) as open_:
+            self._end(open_, ended, wall_ns)
+            pin_rows.end(open_, pins, wall_ns)
+            open_.execute(_DROP_MODE, owners)
 
     def place(self, overrides: Iterable[Override], modes: Mapping[str, str]) -> None:
         """Store the volume of each override, and the name of each volume that has a mode, by uuid.

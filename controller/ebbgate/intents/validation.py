@@ -100,6 +100,7 @@ class IntentArgs:
     job: int = 0
     action: JobAction = JobAction.PAUSE
     pin: int = 0
+    absent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,11 @@ INTENT_SPECS: Final[Mapping[str, IntentSpec]] = {
             "pin": ArgSpec("number of the pin", parse_pin_number, required=False),
             "path": ArgSpec("the pinned file", parse_path, required=False),
         },
+    ),
+    IntentKind.FORGET: IntentSpec(
+        "Drop what is kept for a volume that is not here.",
+        Scope.NONE,
+        {"absent": ArgSpec("its uuid, or the name that it had last", parse_uuid)},
     ),
 }
 """By kind of request."""

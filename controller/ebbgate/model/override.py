@@ -26,6 +26,7 @@ class IntentKind(StrEnum):
     HOT = "hot"
     PIN = "pin"
     UNPIN = "unpin"
+    FORGET = "forget"
 
 
 class OverrideKind(StrEnum):

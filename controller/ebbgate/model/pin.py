@@ -43,6 +43,11 @@ class Pin:
     id: int = 0
     device_uuid: str = ""
 
+    @property
+    def owner(self) -> str:
+        """Return what tells its volume from others: the uuid, or the name where it is unknown."""
+        return self.device_uuid or self.volume
+
 
 @dataclass(frozen=True, slots=True)
 class PinStatus:

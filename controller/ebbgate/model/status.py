@@ -27,6 +27,8 @@ DAEMON: Final = ""
 """The name under which the daemon records its own status, beside those of the volumes."""
 CURVE_OCTAVES: Final = 4
 """The miss-ratio curve ends at a 16th and at 16 times the present size of the cache."""
+ABSENT_SHOWN_MAX: Final = 32
+"""Volumes in the status for which something is kept and that are not here."""
 STATUS_STALE_NS: Final = 5 * NS_PER_S
 """The daemon writes every second: if a status is older, the daemon hangs or has ended."""
 
@@ -342,11 +344,44 @@ class LoopSilenceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptChoice:
+    """What was chosen for a volume, in a few words; `since_unix_ns`: when, None if unknown."""
+
+    what: str
+    since_unix_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentVolume:
+    """A volume that ebbgated does not find, and what is kept for it.
+
+    `volume`: the name that it had last. `uuid`: empty where it is unknown: then the name counts.
+    `why`: why nothing of it is applied.
+    """
+
+    volume: str
+    uuid: str = ""
+    why: str = ""
+    kept: tuple[KeptChoice, ...] = ()
+
+    @property
+    def owner(self) -> str:
+        """Return what names it in requests."""
+        return self.uuid or self.volume
+
+    @property
+    def kept_text(self) -> str:
+        """Return all that is kept, in one line."""
+        return ", ".join(each.what for each in self.kept)
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonStatus:
     """The daemon's own status.
 
     `intents_error`: why requests are refused or not saved, or empty. `device_mapper`: why it cannot
-    be queried; None if it can.
+    be queried; None if it can. `absent`: at most `ABSENT_SHOWN_MAX` of the `absent_count` volumes;
+    None while it is not known which volumes are here.
     """
 
     pid: int | None = None
@@ -361,3 +396,5 @@ class DaemonStatus:
     device_mapper: str | None = None
     policies: PolicyFilesStatus = field(default_factory=PolicyFilesStatus)
     probe: ProbeStatus = field(default_factory=ProbeStatus)
+    absent: tuple[AbsentVolume, ...] | None = None
+    absent_count: int | None = None

@@ -41,6 +41,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "hot": {},
     "pin": {"path": "/srv/db"},
     "unpin": {"pin": 3},
+    "forget": {"absent": "bcache0"},
 }
 
 
@@ -134,6 +135,12 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
         ("unpin", {"pin": 1, "path": "/a"}, "needs either a pin or a path"),
         ("unpin", {"pin": 0}, "is not the number of a pin"),
         ("unpin", {"pin": True}, "is not the number of a pin"),
+        ("forget", {}, "forget needs absent"),
+        ("forget", {"absent": ""}, "must be a text that is not empty"),
+        ("forget", {"absent": 7}, "must be a text that is not empty"),
+        ("forget", {"absent": "x" * 256}, "must be at most 255 plain characters"),
+        ("forget", {"absent": "bcache0\n"}, "must be at most 255 plain characters"),
+        ("forget", {"absent": "\u202ebcache0"}, "must be at most 255 plain characters"),
         ("job", {"job": 0, "action": "pause"}, "is not the number of a job"),
         ("job", {"job": 1, "action": "stop"}, "unknown action 'stop'"),
         ("undo", {"action_id": -1}, "not the number of a knob write"),
