@@ -38,6 +38,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "pin": ("ebbgate.cli.pins", "Keep a file in the cache until it is unpinned or gone."),
     "unpin": ("ebbgate.cli.pins", "End a pin."),
     "pins": ("ebbgate.cli.pins", "List the pinned files."),
+    "forget": ("ebbgate.cli.overrides", "Drop what is kept for a volume that is gone."),
     "clean": ("ebbgate.cli.clean", "Write all dirty data of a dm volume back now."),
     "apply": ("ebbgate.cli.apply", "Apply one recommendation of doctor (asks first)."),
     "restore": (

@@ -16,10 +16,10 @@ from ebbgate.cli.doctor_view import draw
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals
-from ebbgate.doctor.advice import advise, without_repeats
+from ebbgate.doctor.advice import advise, advise_on_daemon, without_repeats
 from ebbgate.doctor.model import Advice, Facts
 from ebbgate.errors import PermissionDenied
-from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status import DaemonStatus, VolumeStatus
 from ebbgate.model.volume import Volume
 from ebbgate.probes.disk_users import DeviceUsers, devices_in_use
 from ebbgate.probes.topology import discover, find
@@ -60,6 +60,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
         "cost": report.cost_document(spent),
         **hidden_document(context),
         "volumes": _volumes(context, link, volumes),
+        "absent": [] if volume else _absent(link),
     }
 
     def show(page: Page, drawn: Document) -> None:
@@ -84,6 +85,12 @@ def _volumes(context: Context, link: Link, volumes: Iterable[Volume]) -> list[di
     views = [view_volume(context, link, each) for each in volumes]
     advice = without_repeats([advise(facts_of(context, view, users)) for view in views])
     return [_volume(context, view, each) for view, each in zip(views, advice, strict=True)]
+
+
+def _absent(link: Link) -> list[dict[str, Any]]:
+    """Return the advice on volumes that are not here."""
+    found = advise_on_daemon(link.daemon or DaemonStatus())
+    return [{"volume": each.about, "advice": [report.advice_document(each)]} for each in found]
 
 
 def _volume(context: Context, view: VolumeView, advice: Iterable[Advice]) -> dict[str, Any]:

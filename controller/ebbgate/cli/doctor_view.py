@@ -27,7 +27,7 @@ _TOUCH: Final = {
 def draw(
     page: Page, document: Document, link: Link, volumes: Iterable[Volume], *, all_knobs: bool
 ) -> None:
-    """Print the machine first, then each volume."""
+    """Print the machine first, then each volume, then those that are not here."""
     _probe(page, document)
     page.gap()
     _cost(page, document["cost"])
@@ -41,6 +41,11 @@ def draw(
     for volume, found in zip(volumes, document["volumes"], strict=True):
         page.gap()
         _volume(page, volume, found, all_knobs=all_knobs)
+    for found in document["absent"]:
+        page.gap()
+        page.heading(found["volume"], "not here")
+        for advice in found["advice"]:
+            _advice(page, found, advice)
 
 
 def _probe(page: Page, document: Document) -> None:

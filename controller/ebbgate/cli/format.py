@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 from ebbgate import units
@@ -16,6 +17,7 @@ from ebbgate.model.promotion import PromotionStatus
 from ebbgate.model.records import Direction
 from ebbgate.model.status import (
     GateStatus,
+    KeptChoice,
     KnobStatus,
     LayoutStatus,
     MissRatioStatus,
@@ -103,6 +105,14 @@ def override(status: OverrideStatus) -> str:
     left_ns = status.left_ns
     lasts = "until released" if left_ns is None else f"for another {units.format_ns(left_ns)}"
     return f"{what}, requested by {status.who}, {lasts}"
+
+
+def kept(choice: KeptChoice) -> str:
+    """`mode enforce, since 2026-11-22 10:00 UTC`."""
+    if choice.since_unix_ns is None:
+        return choice.what
+    since = datetime.fromtimestamp(choice.since_unix_ns / units.NS_PER_S, UTC)
+    return f"{choice.what}, since {since:%Y-%m-%d %H:%M} UTC"
 
 
 def job(status: JobStatus) -> str:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`set`, `drain`, `release`: make and end overrides. I/O: the control socket."""
+"""`set`, `drain`, `release`, `forget`: make and end overrides.
+
+I/O: the control socket; the history, for completion.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import Any
 import click
 
 from ebbgate.cli.context import Context, emit, volume_argument, with_context
+from ebbgate.cli.daemon_status import look
 from ebbgate.cli.intents import ask, draw_outcome, named, parse_for
-from ebbgate.errors import UsageError
+from ebbgate.errors import EbbgateError, UsageError
 from ebbgate.model.override import IntentKind
 from ebbgate.units import NS_PER_S
 
@@ -111,3 +115,26 @@ def _time(words: tuple[str, ...], option: str | None, word: str) -> int | None:
     if words[0] != word or option is not None:
         raise UsageError(f"unexpected argument: {' '.join(words)}", f"for example: {word} 10min")
     return parse_for(" ".join(words[1:]), word)
+
+
+def _absent_names(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    try:
+        daemon = look(ctx.ensure_object(Context)).daemon
+    except EbbgateError:
+        return []
+    absent = (daemon.absent or ()) if daemon else ()
+    return [each.owner for each in absent if each.owner.startswith(begun)]
+
+
+@click.command()
+@click.argument("volume", shell_complete=_absent_names)
+@with_context
+def forget(context: Context, volume: str) -> None:
+    """Drop all that is kept for VOLUME, which is gone.
+
+    VOLUME is the uuid of the volume, or the name that it had last: `ebbgate status` lists both, and
+    what is kept. That is its mode, its holds, drains and set values, what somebody else wrote, and
+    its pins. If the volume comes back, it is a new one. A volume that is here is refused.
+    """
+    answer = ask(context, IntentKind.FORGET, None, {"absent": volume.removeprefix("/dev/")})
+    emit(context, answer, draw_outcome)

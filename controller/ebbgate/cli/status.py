@@ -12,7 +12,7 @@ from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
-from ebbgate.doctor.remedy import device_mapper_text
+from ebbgate.doctor.remedy import device_mapper_text, forget_command
 from ebbgate.model.decision import DISK_QUEUE
 from ebbgate.model.dm import CacheStatus, WritecacheStatus
 from ebbgate.model.frame import Regime
@@ -55,6 +55,7 @@ def status(context: Context, volume: str | None) -> None:
         else:
             _draw_all(page, views)
             draw_hidden(page, drawn)
+            _draw_absent(page, link.daemon or DaemonStatus())
         page.gap()
         draw_daemon(page, link)
 
@@ -68,6 +69,22 @@ def _draw_all(page: Page, views: Sequence[VolumeView]) -> None:
         if number:
             page.gap()
         _overview(page, view)
+
+
+def _draw_absent(page: Page, daemon: DaemonStatus) -> None:
+    """Print what is kept for volumes that are not here; a command is never wrapped."""
+    for absent in daemon.absent or ():
+        page.gap()
+        page.heading(absent.volume, f"not here: {absent.why}")
+        for choice in absent.kept:
+            page.line(f"kept: {format.kept(choice)}", "cyan", indent=2)
+        if absent.uuid:
+            page.line(f"uuid {absent.uuid}", indent=2)
+        page.command(f"to drop this: sudo {forget_command(absent)}", indent=2)
+    left_out = (daemon.absent_count or 0) - len(daemon.absent or ())
+    if left_out > 0:
+        page.gap()
+        page.line(f"and {left_out} more volumes that are not here, for which something is kept")
 
 
 def _overview(page: Page, view: VolumeView) -> None:

@@ -35,6 +35,7 @@ EBB-306  dm-writecache: what may be set, and by which command
 EBB-307  the cleaner policy is loaded: nothing is promoted
 EBB-308  a threshold set by message, which the next table load undoes
 EBB-309  settings of the old policy mq, which have no effect
+EBB-401  something is kept for a volume that is not here
 
 205, 206 and 209 to 214 are about settings from guides (advice_folklore.py). `ebbgate apply`
 carries out, after asking, what sets knobs (`KNOB_CHANGES` in model.py), and 305 and 308 where LVM
@@ -59,6 +60,8 @@ from ebbgate.doctor.advice_folklore import (
 )
 from ebbgate.doctor.evidence import Evidence
 from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight, write_command
+from ebbgate.doctor.remedy import forget_command
+from ebbgate.model.status import DaemonStatus
 from ebbgate.model.volume import Kind
 from ebbgate.signals.frame import NO_RECORD
 
@@ -195,6 +198,28 @@ def _io_errors(facts: Facts) -> Iterator[Advice]:
             )
 
 
+def _absent(daemon: DaemonStatus) -> Iterator[Advice]:
+    for each in daemon.absent or ():
+        uuid = f" (uuid {each.uuid})" if each.uuid else ""
+        yield Advice(
+            "EBB-401",
+            Weight.NOTE,
+            each.volume,
+            f"For {each.volume}{uuid}, which is not here, something is kept: {each.kept_text}. It"
+            f" is not applied: {each.why}. It is in force again once the volume is here. If the"
+            " volume is gone for good, drop it.",
+            f"sudo {forget_command(each)}",
+            lasts="It survives reboots, and nothing undoes it.",
+            effect="neither the log nor `ebbgate status` mentions the volume any more",
+        )
+
+
+def advise_on_daemon(daemon: DaemonStatus) -> tuple[Advice, ...]:
+    """Return the advice on what the daemon has, which is of no volume that is here."""
+    return tuple(advice for rule in DAEMON_RULES for advice in rule(daemon))
+
+
+DAEMON_RULES: Final[tuple[Callable[[DaemonStatus], Iterator[Advice]], ...]] = (_absent,)
 RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     scheduler,
     rotational,

@@ -18,7 +18,7 @@ from ebbgate.errors import EbbgateError, NotFound, UsageError
 from ebbgate.knobs.catalog import knob_row
 from ebbgate.knobs.settable import is_trigger
 from ebbgate.model.override import OverrideKind
-from ebbgate.model.status import OverrideStatus
+from ebbgate.model.status import AbsentVolume, OverrideStatus
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.units import NS_PER_S
 
@@ -34,6 +34,11 @@ def device_mapper_text(why: str) -> str:
         " tuned; check DeviceAllow= and CapabilityBoundingSet= (systemctl cat ebbgated), then run:"
         " systemctl restart ebbgated"
     )
+
+
+def forget_command(absent: AbsentVolume) -> str:
+    """Return the command that drops what is kept for a volume."""
+    return f"ebbgate forget {shlex.quote(absent.owner)}"
 
 
 def advice_id(text: str) -> str:

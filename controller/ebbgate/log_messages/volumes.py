@@ -294,8 +294,8 @@ OVERRIDES_OF_ANOTHER: Final = LogMessage(
     "it. That is saved, and in force again once the other volume is found under any name.",
     "See the modes with `ebbgate status`, and choose one for this volume if it is not the right "
     "one: `ebbgate enforce VOLUME`, `advise` or `observe`. Repeat `ebbgate set` or `ebbgate hold` "
-    "if this volume is to have it, too. If the other volume is gone for good, the message, which "
-    "comes at each start, can be ignored.",
+    "if this volume is to have it, too. `ebbgate status` lists what is kept for the other volume. "
+    "If that one is gone for good, drop it: `ebbgate forget UUID`; this message then ends.",
 )
 OVERRIDES_FAILED: Final = LogMessage(
     "3ab9aaedb0b84b35aa8c72bf6c687937",
