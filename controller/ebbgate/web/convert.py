@@ -14,7 +14,7 @@ from ebbgate import __version__
 from ebbgate.doctor import remedy
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import may_be_set
-from ebbgate.model.status import DaemonStatus, VolumeStatus
+from ebbgate.model.status import AbsentVolume, DaemonStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.queries import TimedStatus
@@ -88,10 +88,25 @@ def health(
             tick_s=seconds(status.tick_ns),
             probe=_part(models.ProbeStatus, asdict(status.probe)),
             policies=_part(models.PolicyStatus, asdict(status.policies)),
+            absent=None if status.absent is None else [_absent(each) for each in status.absent],
+            absent_count=status.absent_count,
             errors=_errors(status, alive, fresh, seconds(age_ns)),
         ),
         history=history,
         intents=intents,
+    )
+
+
+def _absent(found: AbsentVolume) -> models.AbsentVolume:
+    return models.AbsentVolume(
+        volume=found.volume,
+        uuid=found.uuid or None,
+        why=found.why,
+        kept=[
+            models.KeptChoice(what=each.what, since_unix_s=seconds(each.since_unix_ns))
+            for each in found.kept
+        ],
+        command=f"sudo {remedy.forget_command(found)}",
     )
 
 

@@ -396,6 +396,22 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A volume that is not here, and what is kept for it. A `forget` request drops that. */
+        AbsentVolume: {
+            /** @description The command that drops it. */
+            command: string;
+            /** @description What is kept for it. */
+            kept: components["schemas"]["KeptChoice"][];
+            /** @description Its uuid; null if unknown: then the name counts. */
+            uuid: string | null;
+            /**
+             * @description The name that it had last.
+             * @example bcache0
+             */
+            volume: string;
+            /** @description Why nothing of it is applied. */
+            why: string;
+        };
         /** @description A knob write and its outcome. */
         Action: {
             /** @description When. Unit: s since 1970. */
@@ -633,6 +649,10 @@ export interface components {
         };
         /** @description The daemon, as far as known. */
         DaemonHealth: {
+            /** @description Volumes that are not here, for which something is kept; null if unknown. */
+            absent: components["schemas"]["AbsentVolume"][] | null;
+            /** @description How many there are: `absent` has the first 32. Unit: volumes. */
+            absent_count: number | null;
             /** @description How long ago that was. Unit: s. */
             age_s: number | null;
             /** @description Whether it runs; null if unknown. */
@@ -1002,6 +1022,16 @@ export interface components {
             who: string;
             /** @description Why it waits or has failed, or its result; empty while it reads. */
             why: string;
+        };
+        /** @description Something that was chosen for a volume. */
+        KeptChoice: {
+            /** @description When; null if unknown. Unit: s since 1970. */
+            since_unix_s: number | null;
+            /**
+             * @description In a few words.
+             * @example mode enforce
+             */
+            what: string;
         };
         /** @description The running kernel. */
         Kernel: {

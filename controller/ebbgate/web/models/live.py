@@ -285,6 +285,23 @@ class ProbeStatus(Model):
     complaints: dict[str, str] = doc("What it lost or refused, by kind.")
 
 
+class KeptChoice(Model):
+    """Something that was chosen for a volume."""
+
+    what: str = doc("In a few words.", example="mode enforce")
+    since_unix_s: float | None = doc("When; null if unknown.", "s since 1970")
+
+
+class AbsentVolume(Model):
+    """A volume that is not here, and what is kept for it. A `forget` request drops that."""
+
+    volume: str = doc("The name that it had last.", example="bcache0")
+    uuid: str | None = doc("Its uuid; null if unknown: then the name counts.")
+    why: str = doc("Why nothing of it is applied.")
+    kept: list[KeptChoice] = doc("What is kept for it.")
+    command: str = doc("The command that drops it.")
+
+
 class DaemonHealth(Model):
     """The daemon, as far as known."""
 
@@ -297,6 +314,10 @@ class DaemonHealth(Model):
     tick_s: float | None = doc("How often it measures.", "s")
     probe: ProbeStatus | None = doc("Its probe.")
     policies: PolicyStatus | None = doc("The administrator's policies.")
+    absent: list[AbsentVolume] | None = doc(
+        "Volumes that are not here, for which something is kept; null if unknown."
+    )
+    absent_count: int | None = doc("How many there are: `absent` has the first 32.", "volumes")
     errors: list[str] = doc("What does not work, one sentence each.")
 
 
