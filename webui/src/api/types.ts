@@ -4,6 +4,7 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type AbsentVolume = Schemas["AbsentVolume"];
 export type Advice = Schemas["Advice"];
 export type AdviceList = Schemas["AdviceList"];
 export type AppliedAdvice = Schemas["AppliedAdvice"];

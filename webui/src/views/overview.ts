@@ -3,7 +3,8 @@
 import type { Volume, Volumes } from "../api/types";
 import { ago, bytes, plural, rate, ratio } from "../lib/format";
 import { format, type Route } from "../lib/route";
-import { ageSeconds, volumes } from "../state";
+import { ageSeconds, health, volumes } from "../state";
+import { absentList } from "./absent";
 import { attribute, button, fill, h, text } from "./dom";
 import { figureList, MAIN_FIGURES } from "./figures";
 import { tideGauge } from "./gauge";
@@ -25,6 +26,7 @@ export function overview(parent: HTMLElement, route: Route): View {
   });
   const list = h("div", { class: "volumes" });
   const empty = h("div");
+  const absent = absentList();
   let layout = route.query["as"] ?? "";
   const cards = new Map<string, Card>();
   const layoutButton = button("", () => {
@@ -45,6 +47,7 @@ export function overview(parent: HTMLElement, route: Route): View {
     summary,
     list,
     empty,
+    absent.element,
   );
 
   function draw(known: Volumes | null): void {
@@ -66,14 +69,13 @@ export function overview(parent: HTMLElement, route: Route): View {
     );
     fill(empty, emptyState(known, cards.size));
   }
-  const stop = volumes.listen(draw);
   const timer = setInterval(() => draw(volumes.get()), 2000);
-  return {
-    destroy: () => {
-      stop();
-      clearInterval(timer);
-    },
-  };
+  const stops = [
+    volumes.listen(draw),
+    health.listen(absent.update),
+    (): void => clearInterval(timer),
+  ];
+  return { destroy: () => stops.forEach((stop) => stop()) };
 }
 
 function matches(volume: Volume, wanted: string): boolean {
