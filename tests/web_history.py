@@ -183,6 +183,18 @@ def _daemon(at_s: int) -> dict[str, Any]:
         "tick_ns": NS_PER_S // 4,
         "history": {"written": True, "dropped": 0, "trouble": None},
         "intents_error": "",
+        "absent": [
+            {
+                "volume": "bcache0",
+                "uuid": "0b1e5000-0000-4000-8000-000000000007",
+                "why": "another volume has the name bcache0 now",
+                "kept": [
+                    {"what": "mode enforce", "since_unix_ns": 1_790_000_000 * NS_PER_S},
+                    {"what": "writeback_percent 20", "since_unix_ns": None},
+                ],
+            }
+        ],
+        "absent_count": 1,
         "policies": {
             "folder": "/etc/ebbgate/policies.d",
             "names": [],
