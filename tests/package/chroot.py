@@ -62,6 +62,9 @@ def base(
         f"{release}-{purpose}-for-{_architecture(foreign)}" if foreign else f"{release}-{purpose}"
     )
     final = downloads.cache_dir() / "chroots" / f"{kind}-{key}"
+    # Another run may hold the lock for the many minutes that a system takes to be made.
+    if final.exists():
+        return final
     with downloads.locked(final.parent):
         if not final.exists():
             for old in final.parent.glob(f"{kind}-{'[0-9a-f]' * len(key)}"):
