@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
-from tests.package.chroot import Chroot, base
+from tests.package.chroot import Chroot, base, group
 from tests.package.debian_build import BUILT
 
 _TIMEOUT_S = 1200
@@ -50,6 +50,19 @@ def bookworm() -> Path:
 def system(bookworm: Path, tmp_path: Path) -> Chroot:
     """A Debian 12 of the test's own."""
     return Chroot(bookworm, tmp_path / "system")
+
+
+@pytest.fixture
+def system_with_bcc(tmp_path: Path) -> Chroot:
+    """The same with what ebbgate-probe-bcc depends on."""
+    try:
+        bcc = base("bookworm", "bcc", ("systemd", "python3-bpfcc", *group("run")))
+    except NoLab as reason:
+        without_lab(reason)
+    system = Chroot(bcc, tmp_path / "system")
+    # They are headers of Debian's kernels, which have type information.
+    system.put("/etc/apt/apt.conf.d/99lab", 'APT::Install-Recommends "false";')
+    return system
 
 
 @pytest.fixture

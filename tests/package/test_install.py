@@ -17,7 +17,7 @@ from ebbgate.log_messages.history import HISTORY_FAILED
 from tests.lab import host
 from tests.lab.conftest import without_lab
 from tests.lab.errors import NoLab
-from tests.package.chroot import FULL_VAR, PERCENT, Chroot, base, group
+from tests.package.chroot import FULL_VAR, PERCENT, Chroot, base
 from tests.package.versions import NEWER, Debs, install_0_1, newer_debs, repacked
 
 KEPT = {
@@ -231,16 +231,10 @@ def test_a_kernel_without_type_information_is_reported(installed: Chroot) -> Non
 
 
 def test_without_type_information_the_bcc_probe_is_taken_once_installed(
-    all_debs: tuple[Path, ...], tmp_path: Path
+    system_with_bcc: Chroot, all_debs: tuple[Path, ...]
 ) -> None:
-    try:
-        packages = ("systemd", "python3-bpfcc", *group("run"))
-        system = Chroot(base("bookworm", "bcc", packages), tmp_path / "system")
-    except NoLab as reason:
-        without_lab(reason)
+    system = system_with_bcc
     system.sysfs.write("/sys/devices/system/cpu/possible", "0")
-    # They are headers of Debian's kernels, which have type information.
-    system.put("/etc/apt/apt.conf.d/99lab", 'APT::Install-Recommends "false";')
     done = system.install(*all_debs)
     assert done.rc == 0, done.text
     done = system.run("ebbgate-probe", "--check")

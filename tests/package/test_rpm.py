@@ -127,7 +127,9 @@ def test_every_group_of_filters_of_rpmlint_has_a_reason_and_each_is_needed() -> 
         assert re.search(each, said), f"rpmlint does not say {each!r} any more: remove it"
 
 
-@pytest.mark.parametrize("moment", ["prein", "postin", "preun", "postun"])
+@pytest.mark.parametrize(
+    "moment", ["prein", "postin", "preun", "postun", "transfiletriggerscripts"]
+)
 def test_every_script_can_be_parsed(moment: str) -> None:
     for path in rpms():
         script = host.run(["rpm", "--query", "--package", "--queryformat", f"%{{{moment}}}", path])

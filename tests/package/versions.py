@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Other versions of ebbgate: 0.1.0 from this clone, and a newer one. I/O: git, make, dpkg-deb."""
+"""Other versions of ebbgate: 0.1.0 from this clone, and a newer one.
+
+I/O: git, make, dpkg-deb.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,15 @@ def install_0_1(destdir: Path, folder: Path) -> Path:
 
 def newer_debs(debs: Debs, folder: Path) -> Debs:
     """Make the same packages as a newer version."""
+    return newer_deb(debs[0], folder), newer_deb(debs[1], folder)
+
+
+def newer_deb(deb: Path, folder: Path) -> Path:
+    """Make the same package as a newer version, which depends on newer versions of the others."""
     old, new = __version__, NEWER
     edits = [(f"Version: {old}", f"Version: {new}"), (f"gt {old};", f"gt {new};")]
     edits += [(f"(>= {old})", f"(>= {new})"), (f"(<< {old}.0~)", f"(<< {new}.0~)")]
-    return repacked(debs[0], folder, *edits), repacked(debs[1], folder, *edits)
+    return repacked(deb, folder, *edits)
 
 
 def repacked(package: Path, folder: Path, *edits: tuple[str, str]) -> Path:

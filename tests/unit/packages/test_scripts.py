@@ -6,6 +6,7 @@ I/O: sh, which finds no programs but these stand-ins and a few harmless tools.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from tests.house_rules import REPO
 
 DEBIAN = REPO / "packaging" / "debian"
 SPEC = (REPO / "packaging" / "rpm" / "ebbgate.spec").read_text()
-TOOLS = ("dpkg", "readlink", "sort", "tail")
+TOOLS = ("cat", "dpkg", "readlink", "sort", "tail")
+DAEMON_FILE = "/usr/lib/ebbgate/ebbgate/daemon/loop.py"
 VERSION = "0.2.0"
 NEWER = "0.10.0"
 
@@ -32,6 +34,12 @@ def rpm(moment: str) -> str:
     """Return a script of the rpm packages, with its macros expanded."""
     body = SPEC.split(f"\n%{moment}\n", 1)[1].split("\n%", 1)[0]
     return body.replace("#LOCAL-INSTALL#", "is_local_install() { false; }").replace("%%", "%")
+
+
+def rpm_trigger(files: str) -> str:
+    """Return the script that runs after a transaction, with the names of files on its input."""
+    (moment,) = re.findall(r"^%(transfiletriggerin .*)$", SPEC, re.M)
+    return f"(\n{rpm(moment)}\n) <<END\n{files}END\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +138,53 @@ def of_systemd(host: Host) -> list[str]:
     return [call.split(maxsplit=1)[1] for call in host.calls() if call.split()[1] in words]
 
 
+def fail_the_daemon(host: Host, failed: bool = True) -> None:
+    host.stand_in("systemctl", f'[ "$1" != is-failed ] || exit {0 if failed else 1}')
+
+
 def test_the_bcc_probe_starts_a_daemon_that_had_failed_too_often(host: Host) -> None:
-    assert host.run(deb("ebbgate-probe-bcc.postinst"), "configure").returncode == 0
+    host.stand_in("ebbgate-probe-bcc")
+    script = deb("ebbgate.postinst")
+    assert host.run(script, "triggered", "/usr/lib/ebbgate/bcc").returncode == 0
+    assert host.calls()[0] == "systemctl daemon-reload"
     assert of_systemd(host) == ["reset-failed ebbgated.service", "restart ebbgated.service"]
 
 
-@pytest.mark.parametrize(("failed", "verb"), [(True, "start"), (False, "try-restart")])
-def test_the_bcc_probe_of_rpm_starts_only_a_daemon_that_had_failed(
-    host: Host, failed: bool, verb: str
+def test_a_bcc_probe_that_has_gone_restarts_nothing(host: Host) -> None:
+    script = deb("ebbgate.postinst")
+    assert host.run(script, "triggered", "/usr/lib/ebbgate/bcc").returncode == 0
+    assert host.calls() == ["systemctl daemon-reload"]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_the_bcc_probe_asks_for_a_start_once_all_that_it_needs_is_there(
+    host: Host, failed: bool
 ) -> None:
-    host.stand_in("systemctl", f'[ "$1" != is-failed ] || exit {0 if failed else 1}')
-    assert host.run(rpm("post probe-bcc"), "1").returncode == 0
-    assert of_systemd(host) == ["reset-failed ebbgated.service", f"{verb} ebbgated.service"]
+    host.stand_in("dpkg-trigger")
+    fail_the_daemon(host, failed)
+    assert host.run(deb("ebbgate-probe-bcc.postinst"), "configure").returncode == 0
+    asked = "dpkg-trigger --no-await /usr/lib/ebbgate/bcc" in host.calls()
+    assert asked == failed
+    assert of_systemd(host) == []
+
+
+@pytest.mark.parametrize(
+    ("failed", "calls"),
+    [(True, ["reset-failed", "start"]), (False, ["reset-failed", "try-restart"])],
+)
+def test_the_bcc_probe_of_rpm_starts_only_a_daemon_that_had_failed(
+    host: Host, failed: bool, calls: list[str]
+) -> None:
+    fail_the_daemon(host, failed)
+    files = f"{DAEMON_FILE}\n/usr/lib/ebbgate/bcc/programs.bcc\n"
+    assert host.run(rpm_trigger(files)).returncode == 0
+    assert of_systemd(host) == [f"{call} ebbgated.service" for call in calls]
+
+
+def test_an_rpm_without_the_bcc_probe_starts_no_daemon_that_had_failed(host: Host) -> None:
+    fail_the_daemon(host)
+    assert host.run(rpm_trigger(f"{DAEMON_FILE}\n")).returncode == 0
+    assert of_systemd(host) == ["try-restart ebbgated.service"]
 
 
 def test_a_new_version_starts_a_daemon_that_had_failed_too_often(host: Host) -> None:
