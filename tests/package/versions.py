@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Other versions of ebbgate: 0.1.0 from this clone, and a newer one.
 
-I/O: git, make, dpkg-deb.
+I/O: git, make, dpkg-deb, rpmbuild.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,27 @@ def repacked(package: Path, folder: Path, *edits: tuple[str, str]) -> Path:
                 text = text.replace(old, new)
             path.write_text(text)
     return Path(host.run(["dpkg-deb", "--build", tree, folder]).split("'")[3])
+
+
+def newer_rpms(rpms: Sequence[Path], built: Path, folder: Path) -> list[Path]:
+    """Make the same packages as a newer version, with their files and the scripts of their spec."""
+    payload = folder / "payload"
+    payload.mkdir()
+    for path in rpms:
+        host.run(["bash", "-c", f"rpm2cpio {path} | cpio --quiet -idmu"], cwd=payload)
+    module = payload / "usr/lib/ebbgate/ebbgate/__init__.py"
+    module.write_text(module.read_text().replace(__version__, NEWER))
+    (spec,) = built.glob("ebbgate-*/ebbgate.spec")
+    text = spec.read_text().replace(__version__, NEWER)
+    head, _, rest = text.partition("\n%prep\n")
+    _, _, scripts = rest.partition("\n%pre\n")
+    # Documents are named by their place in the tree of sources.
+    made = "rm -r %{buildroot}/usr/share/doc %{buildroot}/usr/share/licenses"
+    install = f"%install\ncp -a {payload}/. %{{buildroot}}\n{made}\n"
+    changed = folder / "ebbgate.spec"
+    changed.write_text(f"{head}\n%prep\ncp -a {spec.parent}/. .\n{install}\n%pre\n{scripts}")
+    defines = [f"_topdir {folder}/made", "_rpmfilename %%{NAME}-%%{VERSION}.rpm"]
+    defines.append("__os_install_post %{nil}")
+    words = [word for define in defines for word in ("--define", define)]
+    host.run(["rpmbuild", "-bb", "--nodeps", "--quiet", *words, changed])
+    return sorted((folder / "made/RPMS").glob("*.rpm"))
