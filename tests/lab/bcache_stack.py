@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Mapping
+from pathlib import Path
 
 from tests.lab import knobs
 from tests.lab.session import Session
@@ -124,6 +125,19 @@ class BcacheStack(Stack):
         self.session.write(f"{self.sysfs}/attach", self.set_uuid)
         self._link(cache)
 
+    def disassemble(self) -> None:
+        """Stop the volume and its cache set; what they hold stays for `reassemble`.
+
+        The number of the volume is free afterwards: the next that is registered gets it.
+        """
+        self._stop()
+        # The kernel's own part of the volume goes before its device.
+        wait_until(
+            lambda: self.session.resolve(f"/sys/block/{self.volume}") is None,
+            60,
+            f"{self.volume} to be gone",
+        )
+
     def _assemble(self) -> None:
         for disk in (self.ssd, self.hdd):
             self._register(f"/dev/{disk}")
@@ -138,12 +152,18 @@ class BcacheStack(Stack):
         return real.rpartition("/")[2]
 
     def _register(self, device: str) -> None:
-        try:
-            self.session.write("/sys/fs/bcache/register", device)
-        except OSError as error:
-            # udev may have registered it already, and kernels refuse a second time in either way.
-            if error.errno not in (errno.EINVAL, errno.EBUSY):
-                raise
+        """Register a device; for a moment it may still be busy with what was stopped just now."""
+
+        def is_registered() -> bool:
+            try:
+                self.session.write("/sys/fs/bcache/register", device)
+            except OSError as error:
+                # udev may have registered it already, and kernels refuse a second time either way.
+                if error.errno not in (errno.EINVAL, errno.EBUSY):
+                    raise
+            return self.session.resolve(f"/sys/block/{Path(device).name}/bcache") is not None
+
+        wait_until(is_registered, 20, f"bcache to take {device}")
 
     def _configure(self) -> None:
         if self.knob("cache_mode") != self._cache_mode:
@@ -151,10 +171,14 @@ class BcacheStack(Stack):
         super()._configure()
 
     def _tear_down(self) -> None:
-        """Stop the volume without writing anything back, and wipe both devices.
+        """Stop the volume without writing anything back, and wipe both devices."""
+        self._stop()
+        for device in (self.hdd, self.ssd):
+            # All signatures that would make the next tool ask for confirmation are there.
+            self.session.write(f"/dev/{device}", "\0" * 65536)
 
-        Only what uses these two devices: another stack may be up beside this one.
-        """
+    def _stop(self) -> None:
+        """Stop only what uses these two devices: another stack may be up beside this one."""
         folders = [f"/sys/block/{device}/bcache" for device in (self.ssd, self.hdd)]
         stops = [f"{folders[0]}/set/stop", f"{folders[1]}/stop"]
         for knob in stops:
@@ -166,6 +190,3 @@ class BcacheStack(Stack):
             60,
             f"{self.volume or 'a volume'} to let go of {self.hdd} and {self.ssd}",
         )
-        for device in (self.hdd, self.ssd):
-            # All signatures that would make the next tool ask for confirmation are there.
-            self.session.write(f"/dev/{device}", "\0" * 65536)
