@@ -25,13 +25,14 @@ from tests.lab.hdd_control import HddControl
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
 
-_POLICY = """
+SHALLOW_DEPTH = "4"
+SHALLOW = f"""
 version: 1
 name: shallow
 why: Let bfq hold write-back behind users.
 backing_scheduler: bfq
 strategies:
-  - idle_destage: {queue_depth: 4}
+  - idle_destage: {{queue_depth: {SHALLOW_DEPTH}}}
   - stream_bypass
 """
 _COUNT_BLOCKS = """
@@ -215,7 +216,7 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
     # A person's own, which the kernel resets at each switch of the scheduler.
     sold_guest.check(f"echo 100 > {length}")
     sold_guest.check(f"mkdir -p {POLICIES}")
-    sold_guest.put_file(f"{POLICIES}/shallow.yaml", _POLICY)
+    sold_guest.put_file(f"{POLICIES}/shallow.yaml", SHALLOW)
     pieces = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
     with BcacheStack(sold_guest) as stack, Product(sold_guest) as product:
         stack.expect_changed("writeback_rate")

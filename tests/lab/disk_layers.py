@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Layers between a disk and a cached volume: partition, md raid1, LVM, dm-crypt. I/O: the guest.
+
+Each takes the kernel names of what is below it and yields its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from tests.lab import dm_parts
+from tests.lab.devices import MIB
+from tests.lab.session import Session
+from tests.lab.wait import wait_until
+
+Layer = Callable[[Session, str], AbstractContextManager[str]]
+
+_START_SECTOR: Final = 2048
+_NO_UDEV: Final = ("--noudevsync", "--noudevrules")
+_MD: Final = "md0"
+_VG: Final = "below"
+_SECRET: Final = "below-secret"
+
+
+@contextmanager
+def partition(guest: Session, disk: str, size_bytes: int = 1024 * MIB) -> Iterator[str]:
+    """A partition of a disk, as the kernel has it of a table."""
+    sectors = str(size_bytes // 512)
+    guest.check(["addpart", f"/dev/{disk}", "1", str(_START_SECTOR), sectors])
+    try:
+        yield f"{disk}1"
+    finally:
+        guest.check(["delpart", f"/dev/{disk}", "1"])
+
+
+@contextmanager
+def raid1(guest: Session, *members: str) -> Iterator[str]:
+    """A mirror without a superblock, made by md's own files (Documentation/admin-guide/md.rst): the
+    guest has no mdadm. Its members count as equal.
+    """
+    guest.check("modprobe -a md-mod raid1")
+    guest.write("/sys/module/md_mod/parameters/new_array", _MD)
+    folder = f"/sys/block/{_MD}/md"
+    guest.wait_for_path(folder)
+    try:
+        for name, value in (
+            ("metadata_version", "none"),
+            ("level", "raid1"),
+            ("raid_disks", str(len(members))),
+            *(("new_dev", guest.read(f"/sys/class/block/{member}/dev")) for member in members),
+        ):
+            guest.write(f"{folder}/{name}", value)
+        kib = min(int(guest.read(f"/sys/class/block/{each}/size")) // 2 for each in members)
+        for slot, member in enumerate(members):
+            guest.write(f"{folder}/dev-{member}/size", str(kib))
+            guest.write(f"{folder}/dev-{member}/slot", str(slot))
+        guest.write(f"{folder}/component_size", str(kib))
+        guest.write(f"{folder}/resync_start", "none")
+        guest.write(f"{folder}/array_state", "active")
+        yield _MD
+    finally:
+        guest.write(f"{folder}/array_state", "clear")
+        wait_until(lambda: guest.resolve(folder) is None, 20, f"{_MD} to be stopped")
+
+
+@contextmanager
+def linear_volume(guest: Session, below: str) -> Iterator[str]:
+    """A linear volume of LVM."""
+    dm_parts.prepare(guest, ())
+    _lvm(guest, below, "pvcreate", "-y", "-ff", f"/dev/{below}")
+    _lvm(guest, below, "vgcreate", _VG, f"/dev/{below}")
+    _lvm(guest, below, "lvcreate", "-y", "-Wn", "-n", "slow", "-l", "100%FREE", _VG)
+    try:
+        yield _kernel_name(guest, f"{_VG}-slow")
+    finally:
+        _lvm(guest, below, "vgchange", "-an", _VG)
+        dm_parts.forget(guest, _VG, below)
+
+
+def _lvm(guest: Session, below: str, command: str, *words: str) -> None:
+    """A command of LVM that sees one device: it finds the same data on each member of a mirror."""
+    only = f'devices {{ filter=["a|^/dev/{below}$|", "r|.*|"] }}'
+    guest.check([command, "-qq", "--config", only, *words])
+
+
+@contextmanager
+def crypt(guest: Session, below: str) -> Iterator[str]:
+    """dm-crypt with the null cipher: the guest has no cryptsetup."""
+    dm_parts.prepare(guest, ("dm-crypt", "crypto_null"))
+    sectors = guest.read(f"/sys/class/block/{below}/size")
+    table = f"0 {sectors} crypt cipher_null-ecb - 0 /dev/{below} 0"
+    guest.check(["dmsetup", "create", *_NO_UDEV, _SECRET, "--table", table])
+    try:
+        guest.check(["dmsetup", "mknodes", _SECRET])
+        yield _kernel_name(guest, _SECRET)
+    finally:
+        guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", _SECRET])
+
+
+def _kernel_name(guest: Session, name: str) -> str:
+    return (
+        f"dm-{guest.check(['dmsetup', 'info', '-c', '--noheadings', '-o', 'minor', name]).strip()}"
+    )

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A bcache whose backing device is no bare disk: ebbgate finds both SATA disks below it.
+
+Each test proves, on a real kernel, for one stack of layers between bcache and its disks:
+
+- all disks below get the policy's I/O scheduler, and in a gap a shallow queue;
+- dirty data reaches each of these disks in the gap, and the queues are deep again after it;
+- `status` and `explain` name the queues;
+- after a SIGKILL in a gap, `ebbgate restore` gives each disk its own queue and scheduler back.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from operator import sub
+from typing import Final
+
+import pytest
+
+from tests.bench import gap_drain
+from tests.bench.product import POLICIES, STATE_DIR, Product
+from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
+from tests.lab.conftest import without_lab
+from tests.lab.devices import MIB, Ssd, as_sold, control_path
+from tests.lab.disk_layers import Layer, crypt, linear_volume, partition, raid1
+from tests.lab.errors import NoLab
+from tests.lab.guest import Guest
+from tests.lab.hdd_control import HddControl
+from tests.lab.knobs import selected
+from tests.lab.session import Session
+from tests.lab.test_hdd_as_sold import SHALLOW, SHALLOW_DEPTH
+
+_DIRTY: Final = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
+_DEPTH: Final = "device/queue_depth"
+_SCHEDULER: Final = "queue/scheduler"
+_SLOW: Final = 8.0
+_QUEUE: Final = (_DEPTH, _SCHEDULER, "queue/nr_requests", "queue/max_sectors_kb")
+_STACKS: Final = [
+    # What an installer makes of two disks: a mirror of partitions, LVM on it, encrypted.
+    pytest.param((linear_volume, crypt), id="crypt-lvm-raid1"),
+    pytest.param((), id="raid1", marks=pytest.mark.full),
+]
+
+
+@pytest.fixture(scope="module")
+def sold_guest() -> Iterator[Session]:
+    try:
+        with Guest([as_sold("hdd0"), as_sold("hdd1", seed=2), Ssd("ssd0")]) as session:
+            yield session
+    except NoLab as reason:
+        without_lab(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """The SATA disks of the guest, by their names in the lab."""
+
+    guest: Session
+    names: tuple[str, ...] = ("hdd0", "hdd1")
+
+    def all(self, attribute: str) -> set[str]:
+        """What these disks have in a file of sysfs; of a list of choices, the chosen one."""
+        return {value for path, value in self.queues().items() if path.endswith(attribute)}
+
+    def queues(self) -> dict[str, str]:
+        """Every setting of their queues."""
+        found = self.guest.read_many(
+            f"/sys/block/{self.guest.device(name)}/{attribute}"
+            for name in self.names
+            for attribute in _QUEUE
+        )
+        return {path: selected(text or "missing") for path, text in found.items()}
+
+    def written_bytes(self) -> list[int]:
+        """What each has written, by its own count."""
+        with self.controls() as pages:
+            return [page.counters.write_bytes for page in pages]
+
+    @contextmanager
+    def slow(self) -> Iterator[None]:
+        """The disks take many times as long for everything, so that a gap ends later."""
+        with self.controls() as pages:
+            for page in pages:
+                page.scale = _SLOW
+            try:
+                yield
+            finally:
+                for page in pages:
+                    page.scale = 1.0
+
+    @contextmanager
+    def controls(self) -> Iterator[list[HddControl]]:
+        """Their own pages."""
+        with ExitStack() as stack:
+            folder = self.guest.folder
+            pages = [HddControl(control_path(folder, name)) for name in self.names]
+            yield [stack.enter_context(closing(page)) for page in pages]
+
+    def knobs(self, name: str) -> list[str]:
+        """How ebbgate calls this knob of each."""
+        return [f"{name}:{self.guest.device(each)}" for each in self.names]
+
+
+@contextmanager
+def layered(guest: Session, disks: Disks, layers: Sequence[Layer]) -> Iterator[BcacheStack]:
+    """A bcache on a stack of layers, with a mirror of a partition of each disk at the bottom."""
+    with ExitStack() as below:
+        parts = [below.enter_context(partition(guest, guest.device(each))) for each in disks.names]
+        top = below.enter_context(raid1(guest, *parts))
+        for layer in layers:
+            top = below.enter_context(layer(guest, top))
+        guest.name_device("layers", top)
+        # The layer itself has no scheduler.
+        with BcacheStack(
+            guest, hdd="layers", scheduler="none", settings=gap_drain.QUIET_CACHE
+        ) as stack:
+            stack.expect_changed("writeback_rate")
+            yield stack
+
+
+def queues_turn(product: Product, disks: Disks, depth: str) -> None:
+    what = f"a depth of {depth} on all of {', '.join(disks.names)}"
+    product.wait_until(lambda: disks.all(_DEPTH) == {depth}, 30, what)
+
+
+@pytest.mark.parametrize("layers", _STACKS)
+def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterwards(
+    sold_guest: Session, layers: tuple[Layer, ...]
+) -> None:
+    disks = Disks(sold_guest)
+    before = disks.queues()
+    (deep,) = disks.all(_DEPTH)
+    sold_guest.check(f"rm -rf {STATE_DIR}; mkdir -p {POLICIES}")
+    sold_guest.put_file(f"{POLICIES}/shallow.yaml", SHALLOW)
+    with layered(sold_guest, disks, layers) as stack, Product(sold_guest) as product:
+        product.wait_until(lambda: disks.all(_SCHEDULER) == {"bfq"}, 30, "bfq on every disk")
+        assert disks.all(_DEPTH) == {deep}
+        in_a_gap(product, stack, disks)
+        queues_turn(product, disks, deep)
+        fio.run(sold_guest, gap_drain.fill_job(stack.device, _DIRTY), seed=5)
+        queues_turn(product, disks, SHALLOW_DEPTH)
+        product.stop(signal.SIGKILL)
+        assert disks.all(_DEPTH) == {SHALLOW_DEPTH}
+        restored = product.cli("restore")
+        for knob in (*disks.knobs("queue_depth"), *disks.knobs("scheduler")):
+            assert knob in restored
+        assert disks.queues() == before
+
+
+def in_a_gap(product: Product, stack: BcacheStack, disks: Disks) -> None:
+    """Dirty data, a gap: the queues are shallow, people are told, and all of it is destaged."""
+    # A command takes seconds in the guest: the gap must outlast two of them.
+    with disks.slow():
+        fio.run(stack.session, gap_drain.fill_job(stack.device, _DIRTY), seed=4)
+        written, dirty_bytes = disks.written_bytes(), stack.dirty_bytes()
+        # A late request closes the gate for a moment, and the queue stays shallow meanwhile.
+        product.wait_until(
+            lambda: (disks.all(_DEPTH), stack.knob("writeback_percent")) == ({SHALLOW_DEPTH}, "0"),
+            *(30, "shallow queues and an open gate"),
+        )
+        said = json.loads(product.cli("status", "--json", stack.volume))["volumes"][0]["knobs"]
+        assert "queue of the disks" in product.cli("explain", stack.volume)
+    for knob in disks.knobs("queue_depth"):
+        assert (said[knob]["value"], said[knob]["owner"]) == (SHALLOW_DEPTH, "ebbgate")
+    product.wait_until(lambda: stack.dirty_bytes() == 0, 60, "all to be written back")
+    product.wait_until(
+        lambda: min(map(sub, disks.written_bytes(), written)) >= dirty_bytes,
+        *(20, "each disk to have written what was dirty"),
+    )
+    assert dirty_bytes > 64 * MIB, "it was written back before there was a gap"
