@@ -6,7 +6,8 @@ I/O: one volume, sysfs; JSON lines on stdin and stdout.
     in   {"command": "serve", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "move", "chunks", "share", "run"} | {"command": "hold"}
          {"command": "pause", "seconds"}: nothing for a moment
-    out  {"event": "moved", "moved", "failed", "busy_ns"}: since the last one, and as a sign of life
+    out  {"event": "moved", "moved", "failed", "busy_ns", "touched", "brought", "pending"}: since
+         the last one, and as a sign of life; see `BlockReads`
 """
 
 from __future__ import annotations
@@ -217,5 +218,6 @@ class Mover(Reader):
     def _report_when_due(self, now_ns: int) -> None:
         if now_ns - self._reported_ns >= self._report_period_ns:
             self._reported_ns = now_ns
-            send_event("moved", moved=self._moved, failed=self._failed, busy_ns=self._busy_ns)
+            found = {"moved": self._moved, "failed": self._failed, "busy_ns": self._busy_ns}
+            send_event("moved", **found, **self.block_reads())
             self._moved, self._failed, self._busy_ns = [], [], 0

@@ -39,8 +39,9 @@ class Reader:
 
     `unit`, `block`: see `CacheFacts`. `burst`: bytes after which the kernel collects garbage, 0 for
     a cache that does not. `elsewhere`: places that were looked for in the cache, of which the
-    volume saw nothing: they lie on another device below the file. `longest_collection`: a file with
-    the milliseconds of bcache's longest garbage collection.
+    volume saw nothing: they lie on another device below the file. `touched`, `brought`, `pending`:
+    see `BlockReads`. `longest_collection`: a file with the milliseconds of bcache's longest
+    garbage collection.
     """
 
     target: Target
@@ -50,6 +51,9 @@ class Reader:
     burst: int = 0
     elsewhere: int = 0
     longest_collection: Path = Path()
+    touched: int = 0
+    brought: int = 0
+    pending: int = 0
     _volume: int = -1
     _backing: int = -1
     _buffer: memoryview = field(default_factory=lambda: memoryview(mmap.mmap(-1, READ_BYTES_MAX)))
@@ -94,13 +98,32 @@ class Reader:
         `touch`: see the method of that name.
         """
         missing = reads
+        self.pending = 0
         for number in range(_ROUNDS_MAX):
             # The kernel copies a whole block, once.
             cost = UNIT_BYTES if number else self.block
-            missing = [read for read in missing if not touch(read, cost)]
+            missing = [
+                read for read in missing if not self._counted(touch(read, cost), first=not number)
+            ]
             if not missing:
                 break
         return missing
+
+    def _counted(self, hit: bool, *, first: bool) -> bool:
+        """Count a read of a block; return whether it was a hit. `first`: of this block."""
+        self.touched += 1
+        if hit and not first:
+            self.brought += 1
+            self.pending -= 1
+        elif first and not hit:
+            self.pending += 1
+        return hit
+
+    def block_reads(self) -> dict[str, int]:
+        """Return what `BlockReads` names, and count anew."""
+        found = {"touched": self.touched, "brought": self.brought, "pending": self.pending}
+        self.touched = self.brought = 0
+        return found
 
     def touch(self, read: Read, cost_bytes: int) -> bool:
         """Read a little, once that is allowed; return whether it was a hit."""

@@ -9,7 +9,8 @@ may hang in the kernel, and at the lowest priority.
     in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
     out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits",
-         "elsewhere", "rest"}; `rest`: seconds without reads after a burst
+         "elsewhere", "touched", "brought", "pending", "rest"}; `rest`: seconds without reads after
+         a burst; for the three before it see `BlockReads`
 
 A request with "layout" is another one: see `ebbgate.layout.survey`.
 For chunks of a volume (`{"command": "serve"}` instead of `start`) see `mover`.
@@ -265,6 +266,7 @@ class Worker(Reader):
             checked=self.checked,
             hits=self.hits,
             elsewhere=self.elsewhere,
+            **self.block_reads(),
             rest=self.rest_s() if event == "burst" else 0,
         )
 

@@ -186,6 +186,18 @@ def test_chunks_of_dm_cache_are_moved_once_their_blocks_are_hits(
     assert reported(capsys)[:2] == ({5, 7}, set())
 
 
+def test_blocks_of_dm_cache_that_it_has_brought_in_are_reported(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count = 2 * MIB // BLOCK
+    machine.uncached_until_ns = BEGIN_NS + 2 * count * READ_NS
+    machine.runs("dm-cache", (0, move(5, 7, share=0.95)))
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum(each["touched"] for each in events) == len(machine.sent) > count
+    assert sum(each["brought"] for each in events) == count
+    assert events[-1]["pending"] == 0 < max(each["pending"] for each in events)
+
+
 def test_chunks_of_dm_cache_that_are_not_promoted_have_failed(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,3 +80,23 @@ def test_how_long_collections_take_is_read_from_the_kernel(
     if text is not None:
         disk.longest_collection.write_text(text)
     assert disk.rest_s() == pytest.approx(rest_s)
+
+
+def test_blocks_that_turn_from_misses_to_hits_are_counted(patch: pytest.MonkeyPatch) -> None:
+    disk = Disk(hit=False, busy_ratio=0, read_s=0.008, patch=patch)
+    hit_at = {0: 0, 1: 2, 2: 1, 3: 99}
+    rounds = dict.fromkeys(hit_at, 0)
+    pending = []
+
+    def touch(read: Read, _: int) -> bool:
+        pending.append(disk.pending)
+        number = read.offset_bytes
+        rounds[number] += 1
+        return rounds[number] > hit_at[number]
+
+    assert disk.in_turn([Read(number, 1) for number in hit_at], touch) == [Read(3, 1)]
+    assert pending[:9] == [0, 0, 1, 2, 3, 3, 2, 2, 1]
+    assert disk.block_reads() == {"touched": 1 + 3 + 2 + 8, "brought": 2, "pending": 1}
+    assert disk.block_reads() == {"touched": 0, "brought": 0, "pending": 1}
+    disk.in_turn([Read(0, 1)], touch)
+    assert disk.block_reads() == {"touched": 1, "brought": 0, "pending": 0}

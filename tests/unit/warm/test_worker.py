@@ -161,6 +161,15 @@ def test_a_block_that_is_no_hit_is_read_again_a_few_times(machine: Machine) -> N
     assert 2 <= len(touches) <= 24
 
 
+def test_reads_of_blocks_are_reported(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.worker("dm-cache").run_to_end()
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    touches = sum(length == 4 * KIB for _, length in machine.sent)
+    assert sum(each["touched"] for each in events) == touches > 0
+    assert {each["brought"] for each in events} == {0}
+    assert max(each["pending"] for each in events) > 0
+
+
 def test_nothing_to_read_is_an_error(machine: Machine) -> None:
     found = machine.worker("bcache")
     found.target.pieces = ()
