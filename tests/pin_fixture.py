@@ -14,7 +14,7 @@ from ebbgate.model.pin import PinState, PinStatus
 from ebbgate.units import MIB
 from tests.intent_fixture import Answered, IntentHarness
 from tests.waiting import until
-from tests.warm_fixture import RecordingProcess
+from tests.warm_fixture import NO_BLOCKS, RecordingProcess
 
 PATH = "/srv/a"
 OPENED: dict[str, Any] = {
@@ -38,6 +38,7 @@ DONE: dict[str, Any] = {
     "checked": 100,
     "hits": 100,
     "elsewhere": 0,
+    **NO_BLOCKS,
 }
 
 

@@ -18,6 +18,8 @@ OPENED = {
     "pieces": 3,
     "left_out": {"compressed or otherwise encoded": 4096},
 }
+NO_BLOCKS = {"touched": 0, "brought": 0, "pending": 0}
+"""What a worker says of cache blocks where it has read none."""
 _TURN_S = 0.05
 """More than the daemon needs for what a test does; a thread of it may read meanwhile."""
 _STEPS = 20

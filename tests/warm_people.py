@@ -11,7 +11,7 @@ from ebbgate.model.warm import JobStatus
 from ebbgate.units import MIB
 from tests.intent_fixture import Answered, IntentHarness, answer
 from tests.waiting import until
-from tests.warm_fixture import OPENED, FakeProcess, turn
+from tests.warm_fixture import NO_BLOCKS, OPENED, FakeProcess, turn
 
 UUID = "0b1e5000-0000-4000-8000-000000000001"
 
@@ -35,7 +35,7 @@ class People:
     def hears(self, process: FakeProcess, event: str, **fields: Any) -> None:
         """Let the daemon take an event of a worker."""
         known = {"phase": "read", "read": 0, "total": 8 * MIB, "checked": 0, "hits": 0}
-        known["elsewhere"] = 0
+        known |= {"elsewhere": 0, **NO_BLOCKS}
         self.now(lambda: process.events.put_nowait({"event": event, **known, **fields}))
 
     def now(self, act: Callable[[], object]) -> None:

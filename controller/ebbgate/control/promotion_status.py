@@ -38,6 +38,8 @@ def promotion_status(state: PromoteState, mover: MoverStatus, reason: str) -> Pr
         saved_error_ns=benefit.total_error_ns if measured else None,
         cost_ns=benefit.total_cost_ns if measured else None,
         write_budget_left_bytes=state.budget.left_bytes,
+        other_promotions=mover.other_promotions,
+        promotion_holds=mover.promotion_holds,
         groups=tuple(HotGroup(name, count) for name, count in plan.groups),
         chunks=_hottest(state),
     )

@@ -52,6 +52,7 @@ from ebbgate.policy.engine import (
 )
 from ebbgate.policy.other_knobs import GATE_MANUAL, RELEASE_FAILED, WARMED, other_knobs
 from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.warm.promotion_watch import PromotionWatch
 
 Later = Callable[[int, Callable[[], None]], object]
 """Calls a function after a delay in ns, on the event loop."""
@@ -71,7 +72,7 @@ class VolumeLoop:
     sent. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
     was logged of each strategy. `jobs`, `pins`, `layout`: the warm-ups and pinned files of this
     volume, and what is known of its files, for people. `promotion`: what is to be moved into the
-    cache now; `mover`: what has become of it.
+    cache now; `mover`: what has become of it. `promoted`: what users' misses bring into it.
     """
 
     volume: Volume
@@ -94,6 +95,7 @@ class VolumeLoop:
     layout: LayoutStatus | None = None
     promotion: Promotion | None = None
     mover: MoverStatus = field(default_factory=MoverStatus)
+    promoted: PromotionWatch = field(default_factory=PromotionWatch)
     pins: tuple[PinStatus, ...] = ()
     signals: VolumeSignals = field(init=False)
     driver: KnobDriver = field(init=False)
@@ -152,6 +154,7 @@ class VolumeLoop:
     def on_tick(self, seen: VolumeState, knobs_settled: bool) -> None:
         """Take a look at sysfs. `knobs_settled`: no knob was being written meanwhile."""
         frame = self.signals.frame(seen)
+        self.promoted.on_frame(frame)
         self.cleaner.watch(seen)
         if knobs_settled and self.cleaning is None:
             self._look_at_knobs(seen)

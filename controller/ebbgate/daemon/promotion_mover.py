@@ -30,6 +30,7 @@ from ebbgate.policy.defaults import Policy
 from ebbgate.policy.engine import Phase
 from ebbgate.units import NS_PER_S, format_ns
 from ebbgate.warm.pace import run_bytes, stands_back
+from ebbgate.warm.promotion_watch import BlockReads
 
 _LOG = logging.getLogger(__name__)
 _LIST_MAX: Final = 256
@@ -132,7 +133,8 @@ class PromotionMover:
         if job := next((each for each in loop.jobs if not each.state.over), None):
             return f"job {job.id} warms {job.target}"
         destages = loop.urgent or loop.state.destage.phase is Phase.PRESSURE
-        return stands_back(loop.volume.kind, frame, destages=destages)
+        why = stands_back(loop.volume.kind, frame, destages=destages)
+        return why or loop.promoted.why(frame.at_ns)
 
     def _stand_back(self, why: str) -> None:
         """Have nothing read until the reason is gone."""
@@ -176,7 +178,14 @@ class PromotionMover:
         self._show(MoverState.MOVING, "")
 
     def _show(self, state: MoverState, why: str) -> None:
-        self.loop.mover = replace(self.loop.mover, state=state, why=why)
+        promoted = self.loop.promoted
+        self.loop.mover = replace(
+            self.loop.mover,
+            state=state,
+            why=why,
+            other_promotions=promoted.others,
+            promotion_holds=promoted.holds,
+        )
 
     # ---- the worker ----------------------------------------------------------------------------
     async def _run(self) -> None:
@@ -222,6 +231,7 @@ class PromotionMover:
         if type(busy_ns) is not int or not 0 <= busy_ns <= longest_ns:
             raise Unavailable(_NONSENSE)
         self.reported_ns = now_ns
+        self.loop.promoted.on_reads(now_ns, BlockReads.of(event))
         moved, failed = self._known(event["moved"]), self._known(event["failed"])
         self.done.update(moved, failed)
         if moved and self._failing:
@@ -263,6 +273,8 @@ class PromotionMover:
         self._show(MoverState.WAITING, why)
 
     def _forget(self) -> None:
+        if self._process is not None:
+            self.loop.promoted.on_ended(self.loop.now_ns())
         self._process = self._task = self.sent = None
         self.sent_chunks = ()
         self.asked, self.done = set(), set()

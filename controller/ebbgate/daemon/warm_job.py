@@ -26,6 +26,7 @@ from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
 from ebbgate.warm.pace import Pace, Speed, disk_requests, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX
+from ebbgate.warm.promotion_watch import BlockReads, PromotionWatch
 
 _LOG = logging.getLogger(__name__)
 _PREPARE_NS: Final = NS_PER_S
@@ -57,6 +58,7 @@ class WarmJob:
 
     `queued`: waits for another job of the volume, without a process; `is_next`: its turn has come.
     `sent`: the last pace that the worker has. `stepped_ns`, `rests_until_ns`: on CLOCK_MONOTONIC.
+    `promoted_before`: promotions of users' misses when it began, and stops for them.
     """
 
     intent: Intent
@@ -74,6 +76,7 @@ class WarmJob:
     rests_until_ns: int = 0
     ticks_without_disk: int = 0
     phase: str = "read"
+    promoted_before: tuple[int, int] = (0, 0)
     _task: asyncio.Task[None] | None = field(default=None, repr=False)
 
     async def open(self, request: Mapping[str, object]) -> Opened:
@@ -97,6 +100,7 @@ class WarmJob:
         """Begin to read for this volume."""
         self.loop, self.queued, self.is_next = loop, False, False
         volume = loop.volume
+        self.promoted_before = loop.promoted.others or 0, loop.promoted.holds
         self.process.send(facts.command("start", volume))
         if volume.kind is Kind.BCACHE:
             loop.keep_cutoff(RUN_BYTES_MAX)
@@ -111,6 +115,7 @@ class WarmJob:
         frame = self.loop.state.current_frame if self.loop else None
         if self.loop is None or frame is None or self.queued or self.status.state.over:
             return
+        self._count_promotions(self.loop.promoted)
         self.ticks_without_disk = 0 if disk_requests(frame) else self.ticks_without_disk + 1
         found = pace(
             self.loop.volume.kind,
@@ -121,6 +126,8 @@ class WarmJob:
         )
         if self.now_ns() < self.rests_until_ns:
             found = Pace(Speed.HOLD, "the cache is prepared for the next part")
+        elif why := self.loop.promoted.why(frame.at_ns):
+            found = Pace(Speed.HOLD, why)
         self._apply(found)
 
     def on_edge(self, edge: Edge) -> None:
@@ -176,6 +183,12 @@ class WarmJob:
             state = JobState.WAITING
         self._change(state=state, why=found.why)
 
+    def _count_promotions(self, watch: PromotionWatch) -> None:
+        """Show how many blocks users' misses have brought in since it began."""
+        others, holds = self.promoted_before
+        found = None if watch.others is None else max(0, watch.others - others)
+        self._change(other_promotions=found, promotion_holds=watch.holds - holds)
+
     def _change(self, **fields: Any) -> None:
         changed = replace(self.status, **fields)
         if changed != self.status:
@@ -214,6 +227,8 @@ class WarmJob:
             left_out = {**self.status.left_out, "not aligned to the cache": event["bytes"]}
             self._change(left_out=left_out)
             return
+        if self.loop is not None:
+            self.loop.promoted.on_reads(self.loop.now_ns(), BlockReads.of(event))
         self.phase = event["phase"]
         checked = event["checked"]
         ratio = event["hits"] / checked if checked else None
@@ -250,6 +265,8 @@ class WarmJob:
         self.intent = replace(self.intent, args=replace(self.intent.args, ranges=()))
         self.on_end()
         if self.loop is not None:
+            if not self.queued:
+                self.loop.promoted.on_ended(self.loop.now_ns())
             _LOG.info(WARM_ENDED, self.loop.volume.title, self.status.id, state, why)
 
 

@@ -48,7 +48,9 @@ class MoverState(StrEnum):
 class MoverStatus:
     """What the mover of a volume does, and what it has done since the daemon follows the volume.
 
-    `why`: why it waits.
+    `why`: why it waits. `other_promotions`: blocks that users' misses have brought into a dm-cache;
+    None where the kernel counts none. `promotion_holds`: how often reads of the mover and of
+    warm-ups were stopped since these grew.
     """
 
     state: MoverState = MoverState.IDLE
@@ -56,6 +58,8 @@ class MoverStatus:
     moved_chunks: int = 0
     failed_chunks: int = 0
     busy_ns: int = 0
+    other_promotions: int | None = None
+    promotion_holds: int = 0
 
 
 class ChunkState(StrEnum):
@@ -97,6 +101,7 @@ class PromotionStatus:
       error; `cost_ns`: what they have cost. None before anything was measured.
     - `write_budget_left_bytes`: what may still be written to the cache today (`ssd_writes`); None
       without that limit, or unknown.
+    - `other_promotions`, `promotion_holds`: see `MoverStatus`.
     - `groups`, `chunks`: of what is chosen, those with the most first.
     """
 
@@ -114,5 +119,7 @@ class PromotionStatus:
     saved_error_ns: float | None = None
     cost_ns: float | None = None
     write_budget_left_bytes: float | None = None
+    other_promotions: int | None = None
+    promotion_holds: int = 0
     groups: tuple[HotGroup, ...] = ()
     chunks: tuple[HotChunk, ...] = ()

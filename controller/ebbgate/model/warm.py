@@ -46,6 +46,9 @@ class JobStatus:
     - `hit_ratio`: share of a sample that was read from the cache again; None before the check.
     - `left_out`: bytes that cannot be warmed, by reason.
     - `why`: why it waits or has failed, or the result.
+    - `other_promotions`: what users' misses have brought into a dm-cache since it began, in cache
+      blocks; None where the kernel counts none. `promotion_holds`: how often it waited since these
+      grew.
     """
 
     id: int
@@ -60,3 +63,5 @@ class JobStatus:
     left_out: Mapping[str, int] = field(default_factory=dict)
     since_unix_ns: int = 0
     ended_unix_ns: int | None = None
+    other_promotions: int | None = None
+    promotion_holds: int = 0

@@ -57,13 +57,14 @@ def test_what_is_known_of_files_is_in_the_document(enforced: LoopHarness) -> Non
 def test_what_promote_hot_does_is_in_the_document(enforced: LoopHarness) -> None:
     assert enforced.kept.status.promotion is None
     enforced.loop.set_policy(replace(enforced.loop.policy, promotion=PromoteParams()))
-    enforced.loop.mover = MoverStatus(MoverState.WAITING, "job 3 warms /srv/a", 5, 1, 70)
+    enforced.loop.mover = MoverStatus(MoverState.WAITING, "job 3 warms /srv/a", 5, 1, 70, 310, 2)
     enforced.now_ms += 1000
     enforced.tick()
     found = enforced.kept.document["promotion"]
     assert (found["phase"], found["saved_ns"]) == ("unknown", None)
     assert (found["mover"], found["mover_why"]) == ("waiting", "job 3 warms /srv/a")
     assert (found["moved_bytes"], found["failed_bytes"], found["busy_ns"]) == (5 * MIB, MIB, 70)
+    assert (found["other_promotions"], found["promotion_holds"]) == (310, 2)
 
 
 def test_where_users_missed_is_in_the_document(enforced: LoopHarness) -> None:

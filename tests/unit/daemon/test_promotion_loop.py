@@ -18,7 +18,7 @@ from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.intent_fixture import IntentHarness
 from tests.waiting import until
-from tests.warm_fixture import OPENED, FakeProcess, turn
+from tests.warm_fixture import NO_BLOCKS, OPENED, FakeProcess, turn
 
 HOT = tuple(range(40, 72))
 POLICY = Policy(promotion=PromoteParams(), order=(*Policy().order, PROMOTE_HOT))
@@ -76,6 +76,7 @@ def test_in_enforce_misses_are_moved_and_counted(
     chunks = next(each["chunks"] for each in worker.sent[1:] if each["command"] == "move")
     assert set(chunks) < set(HOT), "some are held out"
     report = {"event": "moved", "moved": list(chunks), "failed": [], "busy_ns": 50 * NS_PER_MS}
+    report |= NO_BLOCKS
     intents.run(turn(lambda: worker.events.put_nowait(report)))
     assert intents.volume.loop.state.promotion.promotion is None
     intents.volume.now_ms += 1000

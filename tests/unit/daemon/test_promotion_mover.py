@@ -16,12 +16,15 @@ from ebbgate.model.promotion import ChunksMoved, MoverState, Promotion
 from ebbgate.model.volume import Mode
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.policy.defaults import Policy
+from ebbgate.warm.promotion_watch import BlockReads, PromotionWatch
 from tests.builders import busy_edge
 from tests.intent_fixture import IntentHarness
 from tests.waiting import until
-from tests.warm_fixture import OPENED, FakeProcess, turn
+from tests.warm_fixture import NO_BLOCKS, OPENED, FakeProcess, turn
 
 CHUNKS = (40, 7, 9)
+NOTHING = {"event": "moved", "moved": [], "failed": [], "busy_ns": 0, **NO_BLOCKS}
+"""A report of a worker that has read nothing."""
 
 
 class Machine:
@@ -81,7 +84,7 @@ class Machine:
         return True
 
     def hears(self, moved: object = (), failed: object = (), **fields: Any) -> None:
-        event = {"event": "moved", "moved": moved, "failed": failed, "busy_ns": 0, **fields}
+        event = {**NOTHING, "moved": moved, "failed": failed, **fields}
         self.now(lambda: self.worker.events.put_nowait(event))
 
 
@@ -213,6 +216,32 @@ def test_the_worker_ends_with_its_reason(machine: Machine, change: str) -> None:
     assert machine.ended(worker)
 
 
+def test_it_waits_where_users_misses_are_promoted_more_often_beside_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = machine.begins()
+    machine.loop.promoted.others, machine.loop.promoted.holds = 310, 2
+    monkeypatch.setattr(PromotionWatch, "why", lambda *_: "too many")
+    machine.tick()
+    found = machine.loop.mover
+    assert (worker.commands[-1], found.state, found.why) == ("hold", MoverState.WAITING, "too many")
+    assert (found.other_promotions, found.promotion_holds) == (310, 2)
+
+
+def test_what_its_reads_bring_in_is_told_from_users(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.begins()
+    seen: list[object] = []
+    monkeypatch.setattr(PromotionWatch, "on_reads", lambda _, __, reads: seen.append(reads))
+    monkeypatch.setattr(PromotionWatch, "on_ended", lambda *_: seen.append("ended"))
+    machine.hears(touched=9, brought=3, pending=2)
+    machine.loop.set_mode(Mode.ADVISE, "")
+    machine.tick()
+    machine.tick()
+    assert seen == [BlockReads(9, 3, 2), "ended"]
+
+
 def test_a_worker_without_work_reports_what_it_has_read_and_is_ended_later(
     machine: Machine,
 ) -> None:
@@ -236,11 +265,14 @@ def test_a_worker_without_work_reports_what_it_has_read_and_is_ended_later(
     [
         ({}, "the reading process has ended"),
         ({"event": "failed", "text": "no such device"}, "no such device"),
-        ({"event": "moved", "moved": [1 << 40], "failed": [], "busy_ns": 0}, "cannot be right"),
-        ({"event": "moved", "moved": [True], "failed": [], "busy_ns": 0}, "cannot be right"),
-        ({"event": "moved", "moved": 5, "failed": [], "busy_ns": 0}, "cannot be right"),
-        ({"event": "moved", "moved": [], "failed": [], "busy_ns": 1 << 60}, "cannot be right"),
-        ({"event": "moved", "moved": [], "failed": [], "busy_ns": -1}, "cannot be right"),
+        ({**NOTHING, "moved": [1 << 40]}, "cannot be right"),
+        ({**NOTHING, "moved": [True]}, "cannot be right"),
+        ({**NOTHING, "moved": 5}, "cannot be right"),
+        ({**NOTHING, "busy_ns": 1 << 60}, "cannot be right"),
+        ({**NOTHING, "busy_ns": -1}, "cannot be right"),
+        ({**NOTHING, "touched": 3.5}, "cannot be right"),
+        ({**NOTHING, "touched": 3, "brought": 4}, "cannot be right"),
+        ({**NOTHING, "pending": -1}, "cannot be right"),
         ({"event": "moved"}, "cannot be right"),
         ({"nothing": 1}, "cannot be right"),
     ],

@@ -16,6 +16,7 @@ from ebbgate.model.volume import Mode
 from ebbgate.model.warm import JobState
 from ebbgate.units import MIB
 from ebbgate.warm.pace import Pace, Speed
+from ebbgate.warm.promotion_watch import BlockReads, PromotionWatch
 from tests.builders import busy_edge
 from tests.intent_fixture import answer
 from tests.on_loop_fixture import ON_LOOP, add_dm_on_loop
@@ -111,6 +112,53 @@ def test_the_kernel_collects_garbage_after_each_burst_while_nothing_is_read(
     people.now(lambda: people.intents.dispatcher.warm.on_tick("bcache0"))
     assert process.commands[-1] == "hold"
     assert people.jobs[0].why == "the cache is prepared for the next part"
+
+
+def test_it_waits_where_users_misses_are_promoted_more_often_beside_it(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ebbgate.daemon.warm_job._PREPARE_NS", 0)
+    watch = people.intents.volume.loop.promoted
+    watch.others, watch.holds = 100, 3
+    people.warm()
+    (process,) = FakeProcess.made
+    warm = people.intents.dispatcher.warm
+    monkeypatch.setattr(warm_job, "pace", lambda *_, **__: Pace(Speed.GO))
+    people.now(lambda: warm.on_tick("bcache0"))
+    monkeypatch.setattr(PromotionWatch, "why", lambda *_: "too many")
+    watch.others, watch.holds = 310, 5
+    people.now(lambda: warm.on_tick("bcache0"))
+    (job,) = people.jobs
+    assert (process.commands[-2:], job.state, job.why) == (["go", "hold"], "waiting", "too many")
+    assert (job.other_promotions, job.promotion_holds) == (210, 2)
+    watch.others = None
+    people.now(lambda: warm.on_tick("bcache0"))
+    assert people.jobs[0].other_promotions is None
+
+
+def test_what_its_reads_bring_in_is_told_from_users(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr(PromotionWatch, "on_reads", lambda _, __, reads: seen.append(reads))
+    monkeypatch.setattr(PromotionWatch, "on_ended", lambda *_: seen.append("ended"))
+    people.warm()
+    people.warm("/srv/b")
+    assert people.job(2, "cancel")[0]
+    (process, _) = FakeProcess.made
+    people.hears(process, "progress", touched=9, brought=3, pending=2)
+    assert seen == [BlockReads(9, 3, 2)], "a job that waits for its turn has brought nothing"
+    people.hears(process, "done", phase="check", checked=1, hits=1)
+    assert seen[1:] == [BlockReads(), "ended"]
+
+
+def test_each_look_at_a_volume_is_a_look_at_its_promotions(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr(PromotionWatch, "on_frame", lambda _, frame: seen.append(frame))
+    people.intents.tick()
+    assert seen == [people.intents.volume.loop.state.current_frame]
 
 
 def test_a_job_is_paused_resumed_and_cancelled(people: People) -> None:
