@@ -157,6 +157,8 @@ PROMOTION: Final[dict[str, Any]] = {
     "saved_error_ns": 8.0 * NS_PER_S,
     "cost_ns": 21.0 * NS_PER_S,
     "write_budget_left_bytes": 3.0 * GIB,
+    "other_promotions": 310,
+    "promotion_holds": 2,
     "groups": [{"name": "/srv/db/big", "chunks": 19}],
     "chunks": [{"chunk": 40, "state": "held out", "miss_iops": 2.5, "group": "/srv/db/big"}],
 }

@@ -164,6 +164,8 @@ KEPT_FOR_PEOPLE = {
     "ebbgate_probe_restarts_total",
     "ebbgate_history_dropped_total",
     "ebbgate_promotion_pending_bytes",
+    "ebbgate_promotion_other_blocks_total",
+    "ebbgate_promotion_holds_total",
 }
 """No panel and no alert: for those who ask."""
 

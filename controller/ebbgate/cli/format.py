@@ -120,7 +120,19 @@ def job(status: JobStatus) -> str:
     done = f"{size(status.read_bytes)} of {size(status.total_bytes)}"
     middle = "" if status.state.over else f", {done}"
     why = f": {status.why}" if status.why else ""
-    return f"job {status.id}, {status.target} ({status.who}): {status.state}{middle}{why}"
+    others = other_promotions(status.other_promotions, status.promotion_holds)
+    rest = f"{middle}{why}{'; ' if others else ''}{others}"
+    return f"job {status.id}, {status.target} ({status.who}): {status.state}{rest}"
+
+
+def other_promotions(blocks: int | None, holds: int) -> str:
+    """`users' misses brought in 310 blocks, and reads were stopped for it 2 times`; or nothing."""
+    if not blocks:
+        return ""
+    text = f"users' misses brought in {blocks} {'block' if blocks == 1 else 'blocks'}"
+    if holds:
+        text += f", and reads were stopped for it {holds} {'time' if holds == 1 else 'times'}"
+    return text
 
 
 def layout(status: LayoutStatus, now_ns: int | None) -> str:
@@ -161,6 +173,8 @@ def promotion(status: PromotionStatus) -> str:
         parts.append(f"{size(status.pending_bytes)} to move{share}")
     if status.held_out_bytes:
         parts.append(f"{size(status.held_out_bytes)} held out to compare")
+    if others := other_promotions(status.other_promotions, status.promotion_holds):
+        parts.append(others)
     if status.mover_why:
         parts.append(f"waits: {status.mover_why}")
     return f"hot data: {'; '.join(parts)}"

@@ -63,11 +63,14 @@ def warm(
     18th of the cache; no other knob is written for it.
 
     A job reads while users do not need the slow disk, else one short read for each 400 of their
-    requests that need it, or every 10 s. It goes on after this command has ended, but ends with the
-    daemon. At the end a sample is read again, and the share of it that was in the cache is shown.
-    What is missing was not taken by the kernel (the cache was full, slow or collected garbage) or
-    was pushed out again: run it once more, with less at a time. The exit code is that of the first
-    file that is refused or, with `--wait`, not warmed.
+    requests that need it, or every 10 s. On dm-cache it waits for 10 s to 10 min where the kernel
+    promotes more of what users miss beside its reads than without them; `ebbgate jobs` shows how
+    many blocks those were. It goes on after this command has ended, but ends with the daemon.
+
+    At the end a sample is read again, and the share of it that was in the cache is shown. What is
+    missing was not taken by the kernel (the cache was full, slow or collected garbage) or was
+    pushed out again: run it once more, with less at a time. The exit code is that of the first file
+    that is refused or, with `--wait`, not warmed.
 
     `--save FILE VOLUME` writes which parts of VOLUME were used last, as far as a sample of one
     block per MiB tells since the daemon was started; `--restore FILE` warms them again, after the

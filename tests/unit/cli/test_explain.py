@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ebbgate.model.decision import Gate, GateKind
-from tests.builders import decision, live_document, proposal
+from tests.builders import PROMOTION, decision, live_document, proposal
 from tests.unit.conftest import NOW_NS, Cli
 
 
@@ -83,6 +83,15 @@ def test_it_tells_what_another_size_of_the_cache_would_bring(cli: Cli) -> None:
             out = " ".join(cli(command, "bcache0").out.split())
             assert "hits (model)" in out
             assert "40% of reads with half the cache, 50% with this one, 75% with twice" in out
+
+
+def test_it_tells_why_moves_into_the_cache_wait(cli: Cli) -> None:
+    promotion = {**PROMOTION, "mover": "waiting", "mover_why": "users' misses are promoted"}
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(promotion=promotion), NOW_NS)
+        out = " ".join(cli("explain", "bcache0").out.split())
+    assert "users' misses brought in 310 blocks, and reads were stopped for it 2 times" in out
+    assert "waits: users' misses are promoted" in out
 
 
 def test_too_few_reads_give_no_figures(cli: Cli) -> None:

@@ -13,6 +13,7 @@ from ebbgate.model.decision import GateKind
 from ebbgate.model.promotion import PromotionStatus
 from ebbgate.model.status import GateStatus, KnobStatus, LayoutStatus
 from ebbgate.model.volume import Device, Kind
+from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.units import GIB, MIB, NS_PER_S
 
 
@@ -131,11 +132,32 @@ def test_what_is_known_of_files_is_one_line(status: LayoutStatus, expected: str)
                 "saved_ns": -2.0 * NS_PER_S,
                 "saved_error_ns": 3.0 * NS_PER_S,
                 "mover_why": "job 3 warms /srv/a",
+                "other_promotions": 310,
+                "promotion_holds": 2,
             },
             "hot data: 1 MiB moved in 1 s of reads, which cost users 2 s of disk time (error 3 s);"
+            " users' misses brought in 310 blocks, and reads were stopped for it 2 times;"
             " waits: job 3 warms /srv/a",
         ),
     ],
 )
 def test_what_promote_hot_does_is_one_line(known: dict[str, Any], expected: str) -> None:
     assert format.promotion(PromotionStatus(**known)) == expected
+
+
+@pytest.mark.parametrize(
+    ("blocks", "holds", "expected"),
+    [
+        (None, 0, ""),
+        (0, 0, ""),
+        (1, 0, "; users' misses brought in 1 block"),
+        (310, 1, "; users' misses brought in 310 blocks, and reads were stopped for it 1 time"),
+    ],
+)
+def test_what_users_misses_brought_in_beside_a_job(
+    blocks: int | None, holds: int, expected: str
+) -> None:
+    status = JobStatus(
+        3, "/srv/a", JobState.DONE, "jo", other_promotions=blocks, promotion_holds=holds
+    )
+    assert format.job(status) == f"job 3, /srv/a (jo): done{expected}"

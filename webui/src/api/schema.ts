@@ -1005,6 +1005,10 @@ export interface components {
             left_out: {
                 [key: string]: number;
             };
+            /** @description What users' misses have brought into a dm-cache since it began; null where the kernel counts none. Unit: cache blocks. */
+            other_promotions: number | null;
+            /** @description How often it waited since these grew while it read. Unit: times. */
+            promotion_holds: number;
             /** @description Read in the pass under way. Unit: B. */
             read_bytes: number;
             /** @description When it was requested. Unit: ns since 1970. */
@@ -1379,10 +1383,14 @@ export interface components {
             mover: string;
             /** @description Why that process waits, or empty. */
             mover_why: string;
+            /** @description What users' misses have brought into a dm-cache since the daemon follows the volume; null where the kernel counts none. Unit: cache blocks. */
+            other_promotions: number | null;
             /** @description Still to be moved of what is chosen. Unit: B. */
             pending_bytes: number;
             /** @description unknown, learns, moves, rests, stopped or stands down. */
             phase: string;
+            /** @description How often reads of moves and warm-ups were stopped since these grew beside them. Unit: times. */
+            promotion_holds: number;
             /** @description What it does now and why, in a sentence. */
             reason: string;
             /** @description Its error. Unit: ns. */

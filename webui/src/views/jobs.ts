@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Warm-ups of a volume: a list that can pause and end each one, and a button for another one.
 import type { Job, Volume } from "../api/types";
-import { bytes } from "../lib/format";
+import { bytes, plural } from "../lib/format";
 import { targetLabel } from "../lib/size";
 import { requestChange } from "./actions";
 import { button, fill, h, text } from "./dom";
@@ -67,7 +67,16 @@ function jobLabel(job: Job): string {
     : `, ${bytes(job.read_bytes)} of ${bytes(job.total_bytes)}`;
   const why = job.why === "" ? "" : `: ${job.why}`;
   const left = Object.entries(job.left_out).map(([reason, n]) => `; without ${bytes(n)} ${reason}`);
-  return `Warm-up of ${targetLabel(job.target)}, ${job.state}${progress}${why}${left.join("")}`;
+  const others = othersLabel(job);
+  return `Warm-up of ${targetLabel(job.target)}, ${job.state}${progress}${why}${left.join("")}${others}`;
+}
+
+/** `; users' misses brought in 310 blocks, and reads were stopped for it 2 times`, or nothing. */
+function othersLabel(job: Job): string {
+  if (!job.other_promotions) return "";
+  const holds = job.promotion_holds;
+  const stops = holds ? `, and reads were stopped for it ${plural(holds, "time")}` : "";
+  return `; users' misses brought in ${plural(job.other_promotions, "block")}${stops}`;
 }
 
 async function control(volume: Volume, job: Job, action: string): Promise<void> {

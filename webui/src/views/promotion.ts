@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What promote_hot moves into the cache, what that takes and what it has saved; or how to switch it on.
 import type { Promotion, Volume } from "../api/types";
-import { bytes, nanoseconds, ratio, UNKNOWN } from "../lib/format";
+import { bytes, count, nanoseconds, ratio, UNKNOWN } from "../lib/format";
 import { format } from "../lib/route";
 import { command } from "./command";
 import { figureList, type Figure } from "./figures";
@@ -21,6 +21,9 @@ const BUDGET =
   "What may still be written to the cache today before moves end: the policy's limit ssd_writes. Unknown without it.";
 const TIME_SHARE =
   "The largest share of time in which data is moved. Learned from users' reads: halved when they get slower.";
+const OTHERS =
+  "Blocks that users' misses have brought into a dm-cache since ebbgated follows the volume: its promotions less those " +
+  "of warm-ups and moves. Where they grow beside these, their reads stop for a while. Unknown for bcache.";
 
 export interface PromotionPart {
   element: HTMLElement;
@@ -59,6 +62,8 @@ const FIGURES: readonly Figure[] = [
   ["Chosen, not moved", "", (v) => bytes(v.promotion?.pending_bytes)],
   ["Held out", HELD_OUT, (v) => bytes(v.promotion?.held_out_bytes)],
   ["Time spent reading", "", (v) => nanoseconds(v.promotion?.busy_ns)],
+  ["Users' misses cached", OTHERS, (v) => count(v.promotion?.other_promotions)],
+  ["Stopped for these", OTHERS, (v) => count(v.promotion?.promotion_holds)],
   ["Time share", TIME_SHARE, (v) => ratio(v.promotion?.time_share)],
   ["SSD writes left", BUDGET, (v) => budget(v.promotion)],
   ["Disk time saved", SAVED, (v) => saved(v.promotion)],

@@ -133,6 +133,10 @@ FAMILIES: Final = (
     Family("ebbgate_promotion_write_budget_bytes", GAUGE, "What may still be written to the cache"
            " today before moves end (`ssd_writes` of the policy); negative if more was written.",
            "bytes"),
+    Family("ebbgate_promotion_other_blocks", COUNTER, "Blocks that users' misses have brought into"
+           " a dm-cache: its promotions less those of warm-ups and moves."),
+    Family("ebbgate_promotion_holds", COUNTER, "How often reads of warm-ups and moves were stopped"
+           " because users' misses were promoted more often beside them."),
     Family("ebbgate_backing_queue_requests", GAUGE, "Requests in flight at the backing device."),
     Family("ebbgate_knob_value", GAUGE, "Value of a kernel setting, in the base unit that the"
            " label names."),

@@ -77,6 +77,8 @@ def _add_promotion(page: Page, volume: Labels, status: PromotionStatus) -> None:
     page.add("ebbgate_promotion_time_share", volume, status.time_share)
     page.add("ebbgate_promotion_pending_bytes", volume, status.pending_bytes)
     page.add("ebbgate_promotion_write_budget_bytes", volume, status.write_budget_left_bytes)
+    page.add("ebbgate_promotion_other_blocks", volume, status.other_promotions)
+    page.add("ebbgate_promotion_holds", volume, status.promotion_holds)
 
 
 def _add_states(page: Page, volume: Labels, status: VolumeStatus) -> None:

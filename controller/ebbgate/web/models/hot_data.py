@@ -116,5 +116,14 @@ class Promotion(Model):
         " written; null without the limit `ssd_writes`, or unknown.",
         "B",
     )
+    other_promotions: int | None = doc(
+        "What users' misses have brought into a dm-cache since the daemon follows the volume; null"
+        " where the kernel counts none.",
+        "cache blocks",
+    )
+    promotion_holds: int = doc(
+        "How often reads of moves and warm-ups were stopped since these grew beside them.",
+        "times",
+    )
     groups: list[HotGroup] = doc("Files with the most chunks that are worth a move.")
     chunks: list[HotChunk] = doc("Chunks with the most misses that are worth a move.")

@@ -134,6 +134,12 @@ class Job(Model):
     left_out: dict[str, int] = doc("Bytes that cannot be warmed, by reason.", "B")
     since_unix_ns: int = doc("When it was requested.", "ns since 1970")
     ended_unix_ns: int | None = doc("When it was over; null while it is not.", "ns since 1970")
+    other_promotions: int | None = doc(
+        "What users' misses have brought into a dm-cache since it began; null where the kernel"
+        " counts none.",
+        "cache blocks",
+    )
+    promotion_holds: int = doc("How often it waited since these grew while it read.", "times")
 
 
 class Layout(Model):
