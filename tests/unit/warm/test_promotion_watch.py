@@ -219,6 +219,16 @@ def test_what_may_be_ours_still_stops_nothing() -> None:
     assert volume.watch.holds == 0
 
 
+@pytest.mark.parametrize(("blocks", "holds"), [(MARGIN, 0), (MARGIN + 1, 1)])
+def test_a_few_blocks_more_than_in_rests_stop_nothing(blocks: int, holds: int) -> None:
+    volume = Volume()
+    volume.rests(30)
+    volume.tick(0, touched=1)
+    volume.tick(blocks, touched=1)
+    volume.rests(4)
+    assert volume.watch.holds == holds
+
+
 def test_without_a_rest_to_compare_with_nothing_stops() -> None:
     volume = Volume()
     volume.reads(100, users=40)
