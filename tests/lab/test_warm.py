@@ -3,10 +3,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.bench.product import Product
-from tests.bench.warm_file import FILE, PAST, Stack, missed, scattered, warm, wear_in
+from tests.bench.warm_file import (
+    FILE,
+    PAST,
+    Stack,
+    job_ended,
+    missed,
+    scattered,
+    warm,
+    wear_in,
+)
+from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.layout_stacks import MOUNT, half_cached, loop, mounted
@@ -62,3 +74,42 @@ def test_a_file_on_a_loop_device_is_warmed_through_the_file_behind_it(guest: Ses
                 # What the loop device reads goes through the page cache of the file behind it.
                 guest.check("echo 3 > /proc/sys/vm/drop_caches")
                 assert missed(guest, stack, offset=8192, path=path) <= 0.05
+
+
+PART_MIB = 16
+
+
+def warmed(
+    product: Product, stack: DmCacheStack, from_mib: int, beside: fio.Job | None = None
+) -> tuple[dict[str, Any], int]:
+    """Warm a part of the volume; return the job, and what was promoted besides its blocks.
+
+    `beside`: begins after the job has.
+    """
+    before = stack.status().promotions
+    product.cli("warm", "--range", f"{stack.lvm_name}:{from_mib}MiB-{from_mib + PART_MIB}MiB")
+    users = fio.start(product.session, beside, seed=1) if beside else None
+    job = job_ended(product, 240)
+    assert job["state"] == "done", job["why"]
+    status = stack.status()
+    if users:
+        users.wait(120)
+    return job, status.promotions - before - (PART_MIB << 20) // status.block_bytes
+
+
+@pytest.mark.full
+def test_what_users_misses_bring_in_is_told_from_a_warm_up(guest: Session) -> None:
+    with DmCacheStack(guest) as stack:
+        wear_in(guest, stack)
+        few = (PART_MIB << 20) // stack.status().block_bytes // 20
+        with Product(guest) as product:
+            job, others = warmed(product, stack, 200)
+            assert abs(others) <= few, "of a quiet volume all promotions are the warm-up's"
+            assert (job["other_promotions"], job["promotion_holds"]) == (0, 0)
+            options: dict[str, str | int] = {"offset": "600M", "size": f"{PART_MIB}M"}
+            options |= {"time_based": 1, "runtime": 20}
+            job, others = warmed(
+                product, stack, 400, fio.Job(stack.device, "randread", "4k", options=options)
+            )
+            assert others > few
+            assert abs(job["other_promotions"] - others) <= few
