@@ -317,7 +317,9 @@ class Foreground:
     def fill(self, pieces: Pieces) -> None:
         """Dirty data, beside the reads."""
         self._filling_since_s = time.monotonic()
-        fio.run(self.stack.session, fill_job(self.stack.device, pieces), seed=self.seed)
+        fio.run(
+            self.stack.session, fill_job(self.stack.device, pieces), seed=self.seed, timeout_s=400
+        )
 
     def outlast_delay(self) -> None:
         """Wait, under the reads, until the kernel's thread has slept its writeback_delay.
