@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A bcache whose backing device is no bare disk: ebbgate finds both SATA disks below it.
+"""A bcache whose backing device is no bare disk: ebbgate finds the SATA disks below it.
 
 Each test proves, on a real kernel, for one stack of layers between bcache and its disks:
 
-- all disks below get the policy's I/O scheduler, and in a gap a shallow queue;
+- all disks below get the policy's I/O scheduler, and in a gap a shallow queue, while a disk that is
+  not below keeps its own;
 - dirty data reaches each of these disks in the gap, and the queues are deep again after it;
 - `status` and `explain` name the queues;
 - after a SIGKILL in a gap, `ebbgate restore` gives each disk its own queue and scheduler back.
@@ -35,6 +36,7 @@ from tests.lab.knobs import selected
 from tests.lab.session import Session
 from tests.lab.test_hdd_as_sold import SHALLOW, SHALLOW_DEPTH
 
+_BOTH: Final = ("hdd0", "hdd1")
 _DIRTY: Final = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
 _DEPTH: Final = "device/queue_depth"
 _SCHEDULER: Final = "queue/scheduler"
@@ -42,8 +44,10 @@ _SLOW: Final = 8.0
 _QUEUE: Final = (_DEPTH, _SCHEDULER, "queue/nr_requests", "queue/max_sectors_kb")
 _STACKS: Final = [
     # What an installer makes of two disks: a mirror of partitions, LVM on it, encrypted.
-    pytest.param((linear_volume, crypt), id="crypt-lvm-raid1"),
-    pytest.param((), id="raid1", marks=pytest.mark.full),
+    pytest.param(_BOTH, (linear_volume, crypt), id="crypt-lvm-raid1"),
+    pytest.param(_BOTH, (), id="raid1", marks=pytest.mark.full),
+    pytest.param(("hdd0",), (linear_volume,), id="lvm", marks=pytest.mark.full),
+    pytest.param(("hdd0",), (linear_volume, crypt), id="crypt-lvm", marks=pytest.mark.full),
 ]
 
 
@@ -58,10 +62,10 @@ def sold_guest() -> Iterator[Session]:
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The SATA disks of the guest, by their names in the lab."""
+    """SATA disks of the guest, by their names in the lab."""
 
     guest: Session
-    names: tuple[str, ...] = ("hdd0", "hdd1")
+    names: tuple[str, ...]
 
     def all(self, attribute: str) -> set[str]:
         """What these disks have in a file of sysfs; of a list of choices, the chosen one."""
@@ -108,10 +112,10 @@ class Disks:
 
 @contextmanager
 def layered(guest: Session, disks: Disks, layers: Sequence[Layer]) -> Iterator[BcacheStack]:
-    """A bcache on a stack of layers, with a mirror of a partition of each disk at the bottom."""
+    """A bcache on a stack of layers, with a partition of each disk at the bottom."""
     with ExitStack() as below:
         parts = [below.enter_context(partition(guest, guest.device(each))) for each in disks.names]
-        top = below.enter_context(raid1(guest, *parts))
+        top = parts[0] if len(parts) == 1 else below.enter_context(raid1(guest, *parts))
         for layer in layers:
             top = below.enter_context(layer(guest, top))
         guest.name_device("layers", top)
@@ -128,12 +132,13 @@ def queues_turn(product: Product, disks: Disks, depth: str) -> None:
     product.wait_until(lambda: disks.all(_DEPTH) == {depth}, 30, what)
 
 
-@pytest.mark.parametrize("layers", _STACKS)
+@pytest.mark.parametrize(("names", "layers"), _STACKS)
 def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterwards(
-    sold_guest: Session, layers: tuple[Layer, ...]
+    sold_guest: Session, names: tuple[str, ...], layers: tuple[Layer, ...]
 ) -> None:
-    disks = Disks(sold_guest)
-    before = disks.queues()
+    disks = Disks(sold_guest, names)
+    others = Disks(sold_guest, tuple(set(_BOTH) - set(names)))
+    before, others_before = disks.queues(), others.queues()
     (deep,) = disks.all(_DEPTH)
     sold_guest.check(f"rm -rf {STATE_DIR}; mkdir -p {POLICIES}")
     sold_guest.put_file(f"{POLICIES}/shallow.yaml", SHALLOW)
@@ -141,6 +146,7 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
         product.wait_until(lambda: disks.all(_SCHEDULER) == {"bfq"}, 30, "bfq on every disk")
         assert disks.all(_DEPTH) == {deep}
         in_a_gap(product, stack, disks)
+        assert others.queues() == others_before
         queues_turn(product, disks, deep)
         fio.run(sold_guest, gap_drain.fill_job(stack.device, _DIRTY), seed=5)
         queues_turn(product, disks, SHALLOW_DEPTH)
@@ -150,6 +156,7 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
         for knob in (*disks.knobs("queue_depth"), *disks.knobs("scheduler")):
             assert knob in restored
         assert disks.queues() == before
+        assert others.queues() == others_before
 
 
 def in_a_gap(product: Product, stack: BcacheStack, disks: Disks) -> None:
