@@ -38,6 +38,8 @@ SOMETIMES: Final = {
     *("ebbgate_promotion_saved_seconds", "ebbgate_promotion_saved_error_seconds"),
     # Only under a policy with the limit ssd_writes.
     "ebbgate_promotion_write_budget_bytes",
+    # Only of dm-cache.
+    "ebbgate_promotion_other_blocks",
 }
 _RANGE_S = 20
 # The first test waits for the load to have been played.
