@@ -18,6 +18,9 @@ _PACKAGES = (
 """What the lab and the packages of ebbgate need in the guest: it has no network."""
 
 
-def debian_guest(release: str) -> Guest:
-    """Describe a guest with the system and the kernel of a release. Raises NoLab."""
-    return Guest(_DISKS, release=release, root=base(release, "guest", _PACKAGES))
+def debian_guest(release: str, purpose: str = "guest", *more: str) -> Guest:
+    """Describe a guest with the system and the kernel of a release. Raises NoLab.
+
+    `more`: packages besides, for a system that is kept for a purpose of its own.
+    """
+    return Guest(_DISKS, release=release, root=base(release, purpose, (*_PACKAGES, *more)))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The service on a kernel without BTF: in its sandbox, the probe compiles its programs with bcc.
 
-I/O: a guest of its own, with systemd as process 1 and the headers of its kernel.
+I/O: guests with systemd as process 1 and the headers of their kernel: one with this machine's
+system, and one with Debian 13, its bcc and its kernel.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 from tests.lab import kernel, kernel_headers
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
+from tests.lab.debian_guest import debian_guest
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
 from tests.lab.service_harness import UNIT, install, show
@@ -22,20 +24,27 @@ from tests.lab.session import Session
 from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+BTF = "/sys/kernel/btf -/lib/modules/%v/build/vmlinux"
+"""Where libbpf looks for type information: Debian 13's headers have the kernel's, too."""
 DROP_IN = f"/run/systemd/system/{UNIT}.d/lab.conf"
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Session]:
+@pytest.fixture(scope="module", params=["", "trixie"])
+def machine(request: pytest.FixtureRequest) -> Iterator[Session]:
     try:
-        kernel_headers.fetch(kernel.chosen())
-        with Guest(systemd=True) as session:
+        kernel_headers.fetch(request.param or kernel.chosen())
+        with _guest(request.param) as session:
             install(session, "install-probe-bcc")
-            session.put_file(DROP_IN, "[Service]\nInaccessiblePaths=/sys/kernel/btf\n")
+            session.put_file(DROP_IN, f"[Service]\nInaccessiblePaths={BTF}\n")
             session.check("systemctl daemon-reload")
             yield session
     except NoLab as reason:
         without_lab(reason)
+
+
+def _guest(release: str) -> Guest:
+    """Describe the guest of a release; of none: with this machine's system."""
+    return debian_guest(release, "guest-bcc", "python3-bpfcc") if release else Guest(systemd=True)
 
 
 def probe(machine: Session) -> Any:
