@@ -24,7 +24,7 @@ from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
-from ebbgate.warm.pace import Pace, Speed, disk_requests, pace
+from ebbgate.warm.pace import COLLECTION_REST_S_MAX, Pace, Speed, disk_requests, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX
 from ebbgate.warm.promotion_watch import BlockReads, PromotionWatch
 
@@ -235,7 +235,7 @@ class WarmJob:
         fields = {"read_bytes": event["read"], "total_bytes": event["total"]}
         self._change(**fields, hit_ratio=ratio)
         if name == "burst":
-            self._collect_garbage(int(event["rest"] * NS_PER_S))
+            self._collect_garbage(int(min(event["rest"], COLLECTION_REST_S_MAX) * NS_PER_S))
         elif name == "done":
             elsewhere = event["elsewhere"] / (checked or 1)
             self._over(JobState.DONE, self._result(ratio or 0.0, elsewhere))

@@ -114,6 +114,14 @@ def test_the_kernel_collects_garbage_after_each_burst_while_nothing_is_read(
     assert people.jobs[0].why == "the cache is prepared for the next part"
 
 
+def test_no_rest_that_a_worker_asks_for_is_without_end(people: People) -> None:
+    people.warm()
+    (process,) = FakeProcess.made
+    people.hears(process, "burst", rest=float("inf"))
+    assert not process.ended
+    assert not people.jobs[0].state.over
+
+
 def test_it_waits_where_users_misses_are_promoted_more_often_beside_it(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
