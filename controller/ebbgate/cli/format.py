@@ -111,8 +111,12 @@ def kept(choice: KeptChoice) -> str:
     """`mode enforce, since 2026-11-22 10:00 UTC`."""
     if choice.since_unix_ns is None:
         return choice.what
-    since = datetime.fromtimestamp(choice.since_unix_ns / units.NS_PER_S, UTC)
-    return f"{choice.what}, since {since:%Y-%m-%d %H:%M} UTC"
+    return f"{choice.what}, since {utc_time(choice.since_unix_ns)} UTC"
+
+
+def utc_time(unix_ns: int) -> str:
+    """`2026-11-22 10:00`."""
+    return f"{datetime.fromtimestamp(unix_ns / units.NS_PER_S, UTC):%Y-%m-%d %H:%M}"
 
 
 def job(status: JobStatus) -> str:

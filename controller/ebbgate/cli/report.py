@@ -143,7 +143,10 @@ def _export(
 
 # ---- text ----------------------------------------------------------------------------------------
 def _draw(page: Page, document: Document) -> None:
-    since, until = _when(document["since_unix_ns"]), _when(document["until_unix_ns"])
+    since, until = (
+        format.utc_time(document["since_unix_ns"]),
+        format.utc_time(document["until_unix_ns"]),
+    )
     length_s = (document["until_unix_ns"] - document["since_unix_ns"]) / NS_PER_S
     if not document["volumes"]:
         page.line(f"nothing was recorded from {since} to {until} UTC")
@@ -236,7 +239,7 @@ def _counts(outcomes: Document) -> str:
 
 
 def _override(override: Document) -> str:
-    at = _when(override["at_unix_ns"])
+    at = format.utc_time(override["at_unix_ns"])
     return f"{override['knob']} at {at}: {override['found']}; left alone since then"
 
 
@@ -255,7 +258,3 @@ def _known(count_bytes: float | None) -> str:
 
 def _share(ratio: float | None, of_what: str) -> str:
     return "unknown" if ratio is None else f"{format.ratio(ratio)} {of_what}"
-
-
-def _when(unix_ns: int) -> str:
-    return f"{datetime.fromtimestamp(unix_ns / NS_PER_S, UTC):%Y-%m-%d %H:%M}"

@@ -50,7 +50,7 @@ class MoverStatus:
 
     `why`: why it waits. `other_promotions`: blocks that users' misses have brought into a dm-cache;
     None where the kernel counts none. `promotion_holds`: how often reads of the mover and of
-    warm-ups were stopped since these grew.
+    warm-ups were stopped because more of these came beside them.
     """
 
     state: MoverState = MoverState.IDLE

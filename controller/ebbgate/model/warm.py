@@ -47,8 +47,8 @@ class JobStatus:
     - `left_out`: bytes that cannot be warmed, by reason.
     - `why`: why it waits or has failed, or the result.
     - `other_promotions`: what users' misses have brought into a dm-cache since it began, in cache
-      blocks; None where the kernel counts none. `promotion_holds`: how often it waited since these
-      grew.
+      blocks; None where the kernel counts none. `promotion_holds`: how often it waited because
+      more of these came while it read.
     """
 
     id: int

@@ -167,7 +167,8 @@ class PromotionWatch:
         while self._promoted and spare > 0 and now_ns - self._promoted[0].at_ns > LAG_NS:
             oldest = self._promoted[0]
             count = min(spare, oldest.count)
-            spare -= _take(self._promoted, count) + count
+            _take(self._promoted, count)
+            spare -= count
             if oldest.users:
                 self.others = (self.others or 0) + count
                 (self._reading if oldest.beside else self._resting).add(count, 0)

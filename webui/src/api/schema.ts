@@ -1007,7 +1007,7 @@ export interface components {
             };
             /** @description What users' misses have brought into a dm-cache since it began; null where the kernel counts none. Unit: cache blocks. */
             other_promotions: number | null;
-            /** @description How often it waited since these grew while it read. Unit: times. */
+            /** @description How often it waited because more of these came while it read. Unit: times. */
             promotion_holds: number;
             /** @description Read in the pass under way. Unit: B. */
             read_bytes: number;
@@ -1389,7 +1389,7 @@ export interface components {
             pending_bytes: number;
             /** @description unknown, learns, moves, rests, stopped or stands down. */
             phase: string;
-            /** @description How often reads of moves and warm-ups were stopped since these grew beside them. Unit: times. */
+            /** @description How often reads of moves and warm-ups were stopped because more of these came beside them. Unit: times. */
             promotion_holds: number;
             /** @description What it does now and why, in a sentence. */
             reason: string;

@@ -122,7 +122,8 @@ class Promotion(Model):
         "cache blocks",
     )
     promotion_holds: int = doc(
-        "How often reads of moves and warm-ups were stopped since these grew beside them.",
+        "How often reads of moves and warm-ups were stopped because more of these came beside"
+        " them.",
         "times",
     )
     groups: list[HotGroup] = doc("Files with the most chunks that are worth a move.")

@@ -139,7 +139,9 @@ class Job(Model):
         " counts none.",
         "cache blocks",
     )
-    promotion_holds: int = doc("How often it waited since these grew while it read.", "times")
+    promotion_holds: int = doc(
+        "How often it waited because more of these came while it read.", "times"
+    )
 
 
 class Layout(Model):
