@@ -21,8 +21,8 @@ CACHE_TABLE = (
     " discard_promote_adjustment 0 read_promote_adjustment 0 write_promote_adjustment 0"
 )
 CACHE_STATUS = (
-    "8 40/2048 128 {used}/14528 450 90 52288 10 7 {promotions} {dirty} 2 metadata2 writeback"
-    " 2 migration_threshold {threshold} {policy} {end}"
+    "8 40/2048 128 {used}/14528 450 90 52288 10 {demotions} {promotions} {dirty} 2 metadata2"
+    " writeback 2 migration_threshold {threshold} {policy} {end}"
 )
 MQ = (
     "mq 10 random_threshold 0 sequential_threshold 0 discard_promote_adjustment 0"
@@ -44,6 +44,7 @@ class FakeCache:
     used: int = 8211
     dirty: int = 6372
     promotions: int = 8211
+    demotions: int = 7
     end: str = "rw - "
     line: str = ""
     suspended: bool = False
@@ -54,6 +55,7 @@ class FakeCache:
         return self.line or CACHE_STATUS.format(
             used=self.used,
             promotions=self.promotions,
+            demotions=self.demotions,
             dirty=self.dirty,
             threshold=self.threshold,
             policy="cleaner 0" if self.table.endswith("cleaner 0") else MQ,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.control.attribution_status import CachedAttribution
 from ebbgate.control.heat_status import CachedHeatStatus
-from ebbgate.knobs.catalog import DELAY
+from ebbgate.knobs.catalog import DELAY, knob_row
+from ebbgate.knobs.knob import ResetCause
 from ebbgate.model.attribution import UNKNOWN_CGROUP, AttributionStatus
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import DaemonFacts, Frame
@@ -126,7 +127,12 @@ class VolumeSignals:
         then, new = self.last_seen.dm if self.last_seen else None, seen.dm
         if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):
             return False
-        originals = self.originals()
+        # Those of the disks below stay as they are.
+        originals = {
+            knob: value
+            for knob, value in self.originals().items()
+            if ResetCause.TABLE in knob_row(knob).resets
+        }
         if new.promotions < then.promotions or new.demotions < then.demotions:
             return bool(originals)
         if then.promotions or then.demotions:

@@ -124,6 +124,19 @@ def test_a_reloaded_table_is_not_a_manual_change(harness: DmLoopHarness) -> None
     assert harness.cache.threshold == 2048
 
 
+def test_a_reloaded_table_is_noticed_while_the_disk_has_another_scheduler(
+    harness: DmLoopHarness,
+) -> None:
+    harness.cache.promotions = harness.cache.demotions = 0
+    harness.fake.write("/sys/block/vda/queue/scheduler", "[mq-deadline] bfq none")
+    harness.loop.set_policy(replace(harness.policy, backing_scheduler="bfq"))
+    harness.tick()
+    assert harness.fake.read("/sys/block/vda/queue/scheduler") == "bfq"
+    harness.cache.threshold = 2048
+    harness.tick()
+    assert (harness.cache.threshold, harness.loop.writer.manual) == (0, set())
+
+
 def test_the_threshold_of_another_table_becomes_the_original(
     harness: DmLoopHarness,
 ) -> None:
