@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
@@ -203,6 +204,38 @@ def switch_resets_length(fake: FakeSysfs, sysfs: WatchedSysfs, disk: str) -> Non
             fake.write(f"{folder}/nr_requests", str(length))
 
     sysfs.after["scheduler"] = reset
+
+
+IOSCHED: Final[Mapping[str, Mapping[str, str]]] = {
+    "mq-deadline": {"fifo_batch": "16", "read_expire": "500", "writes_starved": "2"},
+    "bfq": {"low_latency": "1", "slice_idle": "8"},
+    "kyber": {"read_lat_nsec": "2000000"},
+    "none": {},
+}
+"""What Linux sets each I/O scheduler to, in part."""
+
+
+def switch_resets_settings(fake: FakeSysfs, sysfs: WatchedSysfs, disk: str) -> str:
+    """Have each switch of the disk's scheduler replace its settings; return their folder."""
+    folder = f"/sys/block/{disk}/queue"
+    words: list[str] = []
+    other = sysfs.after.get("scheduler", lambda: None)
+
+    def reset() -> None:
+        words.append(parse_value(ValueForm.CHOICE, fake.read(f"{folder}/scheduler")))
+        if words[-1:] != words[-2:-1]:
+            for name in fake.sysfs.names(f"{folder}/iosched"):
+                fake.remove(f"{folder}/iosched/{name}")
+            for name, value in IOSCHED[words[-1]].items():
+                fake.write(f"{folder}/iosched/{name}", value)
+
+    def both() -> None:
+        other()
+        reset()
+
+    reset()
+    sysfs.after["scheduler"] = both
+    return f"{folder}/iosched"
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,8 +213,9 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
 ) -> None:
     depth, disk = sysfs(sold_guest, "device/queue_depth"), sold_guest.device("hdd0")
     deep, length = sold_guest.read(depth), sysfs(sold_guest, "queue/nr_requests")
+    expire = sysfs(sold_guest, "queue/iosched/read_expire")
     # A person's own, which the kernel resets at each switch of the scheduler.
-    sold_guest.check(f"echo 100 > {length}")
+    sold_guest.check(f"echo 100 > {length}; echo 300 > {expire}")
     sold_guest.check(f"mkdir -p {POLICIES}")
     sold_guest.put_file(f"{POLICIES}/shallow.yaml", SHALLOW)
     pieces = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
@@ -231,10 +232,16 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
         assert "queue of the disks" in product.cli("explain", stack.volume)
         product.wait_until(lambda: stack.dirty_bytes() == 0, 60, "all to be written back")
         product.wait_until(lambda: sold_guest.read(depth) == deep, 30, "the deep queue")
+        product.cli("advise", stack.volume)
+        product.wait_until(
+            lambda: [*sold_guest.read_many([length, expire]).values()] == ["100", "300"],
+            *(30, "the disk's own scheduler as a person has set it"),
+        )
+        product.cli("enforce", stack.volume)
         fio.run(sold_guest, gap_drain.fill_job(stack.device, pieces), seed=5)
         product.wait_until(lambda: sold_guest.read(depth) == "4", 30, "a shallow queue")
         product.stop(signal.SIGKILL)
         assert sold_guest.read(depth) == "4"
         assert f"queue_depth:{disk}" in product.cli("restore")
         assert (sold_guest.read(depth), stack.knob("hdd:queue/scheduler")) == (deep, "mq-deadline")
-        assert sold_guest.read(length) == "100"
+        assert (sold_guest.read(length), sold_guest.read(expire)) == ("100", "300")

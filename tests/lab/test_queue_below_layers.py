@@ -7,7 +7,8 @@ Each test proves, on a real kernel, for one stack of layers between bcache and i
   not below keeps its own;
 - dirty data reaches each of these disks in the gap, and the queues are deep again after it;
 - `status` and `explain` name the queues;
-- after a SIGKILL in a gap, `ebbgate restore` gives each disk its own queue and scheduler back.
+- after a SIGKILL in a gap, `ebbgate restore` gives each disk its own queue and scheduler back, set
+  as it was.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _DIRTY: Final = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
 _DEPTH: Final = "device/queue_depth"
 _SCHEDULER: Final = "queue/scheduler"
 _SLOW: Final = 8.0
-_QUEUE: Final = (_DEPTH, _SCHEDULER, "queue/nr_requests", "queue/max_sectors_kb")
+_EXPIRE: Final = "queue/iosched/read_expire"
+_QUEUE: Final = (_DEPTH, _SCHEDULER, "queue/nr_requests", "queue/max_sectors_kb", _EXPIRE)
 _STACKS: Final = [
     # What an installer makes of two disks: a mirror of partitions, LVM on it, encrypted.
     pytest.param(_BOTH, (linear_volume, crypt), id="crypt-lvm-raid1"),
@@ -79,6 +81,11 @@ class Disks:
             for attribute in _QUEUE
         )
         return {path: selected(text or "missing") for path, text in found.items()}
+
+    def set(self, attribute: str, value: str) -> None:
+        """As a person does, of each."""
+        for name in self.names:
+            self.guest.check(f"echo {value} > /sys/block/{self.guest.device(name)}/{attribute}")
 
     def written_bytes(self) -> list[int]:
         """What each has written, by its own count."""
@@ -137,6 +144,7 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
     sold_guest: Session, names: tuple[str, ...], layers: tuple[Layer, ...]
 ) -> None:
     disks = Disks(sold_guest, names)
+    disks.set(_EXPIRE, "300")
     others = Disks(sold_guest, tuple(set(_BOTH) - set(names)))
     before, others_before = disks.queues(), others.queues()
     (deep,) = disks.all(_DEPTH)

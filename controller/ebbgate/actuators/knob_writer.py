@@ -8,7 +8,7 @@ I/O: sysfs and device-mapper writes. Not thread-safe: one thread owns a writer
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,54 +16,38 @@ from operator import call
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import Step
-from ebbgate.actuators.gate_plan import GatePlan, plan_for
-from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
+from ebbgate.actuators.ownership import OwnedKnob, Owner
 from ebbgate.actuators.reason import Reason
+from ebbgate.actuators.scheduler_settings import (
+    expect_switch_back,
+    is_settings,
+    is_switched_back,
+    put_back,
+    scheduler_knob,
+    settings_knob,
+)
 from ebbgate.actuators.scheduler_switch import is_length, is_scheduler, kept_length, length_knob
-from ebbgate.actuators.table_threshold import replace_original
-from ebbgate.kernel.sysfs import Sysfs, is_gone
+from ebbgate.actuators.table_threshold import refresh
+from ebbgate.actuators.volume_knobs import VolumeKnobs
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
-from ebbgate.knobs.knob import parse_value
-from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import NOT_WRITTEN, RESTORE, Action, JournalEntry, Outcome, OutcomeKind
-from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
 
 _TAKE_OVER_TRIES = 3
 
 
 @dataclass(slots=True)
-class KnobWriter:
-    """The knobs of one volume. `owned`: those that ebbgate has written and not put back.
-
-    `manual`: knobs that somebody else wrote while they were owned; left alone until released.
-    `pinned`: knobs that have the value that a person asked for; no strategy writes them.
-    `lacking`: knobs that this kernel does not have or does not let anyone set. `disk_users`: what
-    else is on the disks below the volume. `current_write`: the knob that is being written, and
-    since when; `reading_since_ns`: since when the volume is being read. While `lend` waits for the
+class KnobWriter(VolumeKnobs):
+    """Writes the knobs of one volume. `current_write`: the knob that is being written, and since
+    when; `reading_since_ns`: since when the volume is being read. While `lend` waits for the
     journal, or `write_slowly` makes a write that may take long, another thread may close the gate.
     """
 
-    sysfs: Sysfs
-    volume: Volume
-    journal: Journal
-    boot_id: str
     wall_ns: Callable[[], int] = time.time_ns
-    now_ns: Callable[[], int] = time.monotonic_ns
-    owned: dict[str, OwnedKnob] = field(default_factory=dict)
-    manual: set[str] = field(default_factory=set)
-    pinned: set[str] = field(default_factory=set)
-    lacking: set[str] = field(default_factory=set)
-    disk_users: DiskUsers = NO_USERS
     current_write: tuple[str, int] | None = None
     reading_since_ns: int | None = None
     lend: Callable[[], AbstractContextManager[object]] = nullcontext
     write_slowly: Callable[[Callable[[], None]], None] = call
-    plan: GatePlan = field(init=False)
-    _paths: dict[str, str | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.plan = plan_for(self.volume)
 
     def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
         """Carry the steps out in order, up to the first failure."""
@@ -94,15 +78,20 @@ class KnobWriter:
         """Restore the originals of these knobs, as far as they are owned.
 
         A knob that is gone, or that somebody else has written since, is left unchanged. One that
-        cannot be read or written stays owned. A switch of the scheduler resets the queue's length.
-        The gate's come first: a close that comes during a slow write is newer than their release.
+        cannot be read or written stays owned. A switch of the scheduler resets the queue's length
+        and what the scheduler was set to. The gate's come first: a close that comes during a slow
+        write is newer than their release.
         """
         outcomes = []
-        for knob in sorted(knobs, key=lambda each: (each not in self.plan.knobs, is_length(each))):
+        for knob in sorted(knobs, key=self._order):
             owned = self.owned.get(knob)
             if owned is not None:
-                outcomes += self._release_one(knob, owned, reason)
+                release = self._release_settings if is_settings(knob) else self._release_one
+                outcomes += release(knob, owned, reason)
         return outcomes
+
+    def _order(self, knob: str) -> tuple[bool, bool]:
+        return knob not in self.plan.knobs, is_length(knob) or is_settings(knob)
 
     def _release_one(self, knob: str, owned: OwnedKnob, reason: Reason) -> list[Outcome]:
         if knob == THRESHOLD:
@@ -127,6 +116,8 @@ class KnobWriter:
             self._disown(knob, "another volume of the cache set still uses it")
             return []
         self._paths[knob] = found.path
+        if is_scheduler(knob):
+            expect_switch_back(self.journal, self.owned.get(settings_knob(knob)))
         outcome = self._store(action, read_back=not knob_row(knob).kernel_writes)
         if outcome.kind is OutcomeKind.FAILED:
             self.journal.reclaim(owned.entry)
@@ -135,33 +126,25 @@ class KnobWriter:
             self._disown(knob, "restored")
         return [outcome]
 
+    def _release_settings(self, knob: str, owned: OwnedKnob, reason: Reason) -> list[Outcome]:
+        """Put back what a scheduler was set to, once ebbgate has chosen it again."""
+        if scheduler_knob(knob) in self.owned:
+            return []
+        action, done = self._action(knob, None, owned.original, reason), False
+        if is_switched_back(owned.ours):
+            try:
+                done = put_back(self.sysfs, owned.entry, self.write_slowly)
+            except OSError as error:
+                return [self._outcome(action, OutcomeKind.FAILED, str(error))]
+        self._disown(knob, "restored" if done else "nothing to put back")
+        return [self._outcome(action, OutcomeKind.CHANGED)] if done else []
+
     def _make_manual(self, action: Action, value: str) -> Outcome:
         """Mark the knob manual and close its journal entry."""
         self.manual.add(action.knob)
         self._disown(action.knob, f"manual: found {value}")
         why = ownership.changed_by_others(value)
         return replace(self._outcome(action, OutcomeKind.MANUAL, why), read_back=value)
-
-    def _disown(self, knob: str, how: str) -> None:
-        del self.owned[knob]
-        self.journal.close(self.volume.name, knob, how)
-
-    def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
-        """Own a knob that an earlier daemon wrote. `values`: what that may have written last."""
-        self.owned[entry.knob] = OwnedKnob(entry, values[0], self.now_ns(), values[1])
-
-    def on_table_reload(self, seen: Mapping[str, str]) -> None:
-        """Accept the values of another table, which has replaced what ebbgate wrote.
-
-        A value that is neither ebbgate's nor the original came with that table and is the original
-        from now on. Call it only while no write is under way.
-        """
-        for knob, owned in list(self.owned.items()):
-            value = seen.get(knob, owned.written)
-            if owned.is_ours(value) or same_value(knob, owned.original, value):
-                owned.written, owned.tried = value, None
-                continue
-            self._disown(knob, f"another table was loaded: {value}")
 
     def refresh_table_threshold(self, *, lends: bool = False) -> list[Outcome]:
         """Make the threshold of a table that was loaded since the original to restore.
@@ -172,59 +155,13 @@ class KnobWriter:
         owned, table = self.owned.get(THRESHOLD), self._path(TABLE)
         if owned is None or table is None:
             return []
+        known, lend = (table, self.volume.mapping), self.lend if lends else nullcontext
         try:
-            original = ownership.other_threshold(self.sysfs, table, self.volume.mapping)
-            if original is not None and original != owned.original:
-                lend = self.lend if lends else nullcontext
-                replace_original(self.journal, owned, original, self.wall_ns(), lend)
+            refresh(self.sysfs, known, self.journal, owned, lend, self.wall_ns())
         except OSError as error:
             action = self._action(THRESHOLD, None, owned.written, Reason(RESTORE, "a new table"))
             return [self._outcome(action, OutcomeKind.FAILED, str(error))]
         return []
-
-    def clear_manual(self, knob: str | None = None) -> None:
-        """Forget that a knob is manual; every knob without a name."""
-        if knob is None:
-            self.manual.clear()
-        else:
-            self.manual.discard(knob)
-
-    def restore_manual(self, knob: str, value: str) -> bool:
-        """Mark the knob manual again after a restart, if it still has this value of somebody else.
-
-        With another value it was given back, or the kernel has reset it.
-        """
-        path = self._path(knob)
-        text = self.sysfs.read_text(path) if path else None
-        if text is None or parse_value(knob_row(knob).form, text) != value:
-            return False
-        self.manual.add(knob)
-        return True
-
-    @property
-    def gate_is_ours(self) -> bool:
-        """May the gate be driven? Its knobs make sense only together."""
-        return self.manual.isdisjoint(self.plan.knobs) and self.pinned.isdisjoint(self.plan.knobs)
-
-    def check_manual(self, seen: Mapping[str, str]) -> list[str]:
-        """Mark owned knobs manual whose value is not what ebbgate wrote; return their names.
-
-        Nobody chose the value of a disk that was reset or plugged in again. The kernel's own writes
-        do not count. Call it only while no write is under way.
-        """
-        taken = []
-        for knob, owned in list(self.owned.items()):
-            value = seen.get(knob)
-            row = knob_row(knob)
-            if row.kernel_writes or value is None or owned.is_ours(value):
-                continue
-            if ownership.was_reset(self.sysfs, owned.entry, value):
-                self._disown(knob, "the disk was reset")
-                continue
-            self.manual.add(knob)
-            self._disown(knob, f"manual: found {value}")
-            taken.append(knob)
-        return taken
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
         owned = self.owned.get(step.knob)
@@ -340,21 +277,6 @@ class KnobWriter:
         value = (self.volume.name, action.knob, path, original, action.new)
         wanted = (action.strategy, action.reason)
         return JournalEntry(*value, self.boot_id, self.wall_ns(), *wanted, *device)
-
-    def read(self, knob: str) -> str | None:
-        """Return the value; None where there is no such knob. Raises other OSErrors."""
-        path = self._path(knob)
-        try:
-            return parse_value(knob_row(knob).form, self.sysfs.read(path)) if path else None
-        except OSError as error:
-            if not is_gone(error):
-                raise
-            return None
-
-    def _path(self, knob: str) -> str | None:
-        if knob not in self._paths:
-            self._paths[knob] = knob_path(self.volume, knob)
-        return self._paths[knob]
 
     def _store(self, action: Action, *, read_back: bool = False) -> Outcome:
         path = self._path(action.knob)

@@ -10,12 +10,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from operator import call
 from pathlib import Path
 from typing import Final, Protocol
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.ownership import GONE, Found, Owner
+from ebbgate.actuators.scheduler_settings import (
+    SWITCHED_BACK,
+    is_settings,
+    is_switched_back,
+    put_back,
+    settings_path,
+)
 from ebbgate.actuators.scheduler_switch import (
     is_length,
     is_scheduler,
@@ -43,6 +52,7 @@ _PLACES: Final = (f"{BLOCK}/", "/sys/fs/bcache/", DM_PREFIX)
 Work = Callable[[JournalEntry], Outcome]
 Done = tuple[JournalEntry, Outcome | str]
 """An entry and its outcome; a text where its volume did not answer."""
+_Volumes = Mapping[str, Sequence[JournalEntry]]
 
 
 class OpenJournal(Protocol):
@@ -53,6 +63,9 @@ class OpenJournal(Protocol):
 
     def values(self, entry: JournalEntry) -> Sequence[str] | None:
         """Return the last value written to the knob and the one before; None where unknown."""
+
+    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
+        """Record what a knob may have from now on, if its last values are known. Raises OSError."""
 
     def remove(self, volume: str, knob: str, how: str) -> None:
         """Remove an entry."""
@@ -81,8 +94,8 @@ def restore(
     volume: str | None = None,
     workers: Workers = one_by_one,
 ) -> list[Outcome]:
-    """Write the originals back, newest first, but the length of a disk's queue right after its
-    scheduler, whose switch resets it; of one volume or of all.
+    """Write the originals back, newest first, but what a switch of a disk's scheduler resets right
+    after that scheduler; of one volume or of all.
 
     An entry of another boot is removed without a write: the kernel starts with its own values. So
     is one whose device is gone and one that somebody else has written since. An entry that could
@@ -94,27 +107,8 @@ def restore(
             volumes.setdefault(entry.volume, []).append(entry)
     ordered = {name: _in_order(entries) for name, entries in volumes.items()}
     known = {id(entry): journal.values(entry) for group in ordered.values() for entry in group}
-    lengths = {
-        (each.volume, each.path): each
-        for group in ordered.values()
-        for each in group
-        if is_length(each.knob) and each.boot_id == boot_id
-    }
-
-    def work(entry: JournalEntry) -> Outcome:
-        if not is_scheduler(entry.knob) or entry.boot_id != boot_id:
-            return _restore_one(entry, sysfs, boot_id, known[id(entry)])
-        length = lengths.get((entry.volume, length_path(entry.path)))
-        # Before the scheduler is read: another volume of the disk may be switching it.
-        before = _length_before(sysfs, entry, length, known.get(id(length)))
-        outcome = _restore_one(entry, sysfs, boot_id, known[id(entry)])
-        if length is not None and before.owner in (Owner.OURS, Owner.ORIGINAL):
-            # Of the same worker, and next: now the value is the kernel's.
-            known[id(length)] = (ANY_VALUE,)
-        elif before.path:
-            write_length(sysfs, before.path, before.value, entry)
-        return outcome
-
+    _expect_switches(journal, ordered, known, boot_id)
+    work = _Work(sysfs, boot_id, known, ordered)
     outcomes = []
     for entry, found in workers(ordered, work):
         outcome = _failed(entry, found) if isinstance(found, str) else found
@@ -125,17 +119,117 @@ def restore(
 
 
 def _in_order(newest_first: Sequence[JournalEntry]) -> list[JournalEntry]:
-    lengths = {each.path: each for each in newest_first if is_length(each.knob)}
-    after = {each.path: lengths.get(length_path(each.path)) for each in newest_first}
-    late = [each for each in after.values() if each is not None]
+    reset = {each.path: each for each in newest_first if _is_reset_by_switch(each)}
+    after = {each.path: _reset_by(each, reset) for each in newest_first if is_scheduler(each.knob)}
+    late = [each for group in after.values() for each in group]
     ordered = []
     for entry in newest_first:
         if entry not in late:
             ordered.append(entry)
-        length = after.get(entry.path) if is_scheduler(entry.knob) else None
-        if length is not None:
-            ordered.append(length)
+            ordered += after.pop(entry.path, ()) if is_scheduler(entry.knob) else ()
     return ordered
+
+
+def _is_reset_by_switch(entry: JournalEntry) -> bool:
+    return is_length(entry.knob) or is_settings(entry.knob)
+
+
+def _reset_by(scheduler: JournalEntry, reset: Mapping[str, JournalEntry]) -> list[JournalEntry]:
+    """Return what a switch of this scheduler resets, out of entries by path."""
+    paths = (length_path(scheduler.path), settings_path(scheduler.path))
+    return [reset[path] for path in paths if path in reset]
+
+
+def _expect_switches(
+    journal: OpenJournal, volumes: _Volumes, known: Mapping[int, Sequence[str] | None], boot_id: str
+) -> None:
+    """Note what the schedulers' switches reset, for a restore that is ended in the middle of one.
+
+    The next one then does not take the kernel's defaults for somebody's choice.
+    """
+    for entries in volumes.values():
+        reset = {each.path: each for each in entries if _is_reset_by_switch(each)}
+        for scheduler in entries:
+            if not is_scheduler(scheduler.knob) or scheduler.boot_id != boot_id:
+                continue
+            for each in _reset_by(scheduler, reset):
+                before = (known[id(each)] or (each.last_written,))[0]
+                with suppress(OSError):
+                    journal.writing(each, *_expected(each, before))
+
+
+def _expected(entry: JournalEntry, before: str) -> tuple[str, str]:
+    return SWITCHED_BACK if is_settings(entry.knob) else (ANY_VALUE, before)
+
+
+class _Work:
+    """Restores the entries of a volume one after the other, on its worker.
+
+    `known`: by id, the values that ebbgate wrote last.
+    """
+
+    def __init__(
+        self,
+        sysfs: Sysfs,
+        boot_id: str,
+        known: dict[int, Sequence[str] | None],
+        volumes: _Volumes,
+    ) -> None:
+        self._sysfs = sysfs
+        self._boot_id = boot_id
+        self._known = known
+        self._lengths = {
+            (each.volume, each.path): each
+            for group in volumes.values()
+            for each in group
+            if is_length(each.knob) and each.boot_id == boot_id
+        }
+        self._schedulers: dict[str, OutcomeKind] = {}
+        """By the path of the settings that a switch resets: what became of the scheduler."""
+
+    def __call__(self, entry: JournalEntry) -> Outcome:
+        """Restore one entry; what a scheduler's switch resets comes after it."""
+        if is_settings(entry.knob):
+            return self._restore_settings(entry)
+        if not is_scheduler(entry.knob) or entry.boot_id != self._boot_id:
+            return self._restore(entry)
+        length = self._lengths.get((entry.volume, length_path(entry.path)))
+        # Before the scheduler is read: another volume of the disk may be switching it.
+        before = _length_before(self._sysfs, entry, length, self._known.get(id(length)))
+        outcome = self._restore(entry)
+        self._schedulers[settings_path(entry.path)] = outcome.kind
+        if length is not None and before.owner in (Owner.OURS, Owner.ORIGINAL):
+            # Of the same worker, and next: now the value is the kernel's.
+            self._known[id(length)] = (ANY_VALUE,)
+        elif before.path:
+            write_length(self._sysfs, before.path, before.value, entry)
+        return outcome
+
+    def _restore(self, entry: JournalEntry) -> Outcome:
+        return _restore_one(entry, self._sysfs, self._boot_id, self._known[id(entry)])
+
+    def _restore_settings(self, entry: JournalEntry) -> Outcome:
+        """Put the settings back where ebbgate, and nobody else, has chosen their scheduler again.
+
+        Now, or in a process that was ended before it put them back.
+        """
+        action, scheduler = _action(entry), self._schedulers.get(entry.path)
+        if why := _never(entry, self._boot_id):
+            return _outcome(action, OutcomeKind.UNCHANGED, why)
+        if scheduler is OutcomeKind.FAILED:
+            return _outcome(action, OutcomeKind.FAILED, "its scheduler is not restored")
+        ours = scheduler is OutcomeKind.CHANGED
+        if scheduler is not OutcomeKind.MANUAL:
+            ours = ours or is_switched_back(self._known[id(entry)])
+        if not ours:
+            why = "this restore has not switched its scheduler back: left unchanged"
+            return _outcome(action, OutcomeKind.UNCHANGED, why)
+        try:
+            if put_back(self._sysfs, entry, call):
+                return _outcome(action, OutcomeKind.CHANGED, "")
+        except OSError as error:
+            return _outcome(action, OutcomeKind.FAILED, str(error))
+        return _outcome(action, OutcomeKind.UNCHANGED, ownership.ALREADY_ORIGINAL)
 
 
 def _length_before(
@@ -159,11 +253,8 @@ def _restore_one(
     entry: JournalEntry, sysfs: Sysfs, boot_id: str, ours: Sequence[str] | None
 ) -> Outcome:
     action = _action(entry)
-    if entry.boot_id != boot_id:
-        return _outcome(action, OutcomeKind.UNCHANGED, "from another boot: nothing to restore")
-    if not _is_a_knob(entry):
-        # A damaged journal must not lead to a write to any other file.
-        return _outcome(action, OutcomeKind.UNCHANGED, "ebbgate writes no such knob: unchanged")
+    if why := _never(entry, boot_id):
+        return _outcome(action, OutcomeKind.UNCHANGED, why)
     if entry.knob == TABLE:
         ours = (entry.last_written,)
     try:
@@ -184,6 +275,14 @@ def _restore_one(
         why = f"it is {value}, and the value that ebbgate wrote last is unknown: set it by hand"
         return _outcome(action, OutcomeKind.FAILED, why)
     return _outcome(action, OutcomeKind.UNCHANGED, found.why or ownership.ALREADY_ORIGINAL)
+
+
+def _never(entry: JournalEntry, boot_id: str) -> str:
+    """Return why an entry leads to no write, whatever the knob has; empty where it may."""
+    if entry.boot_id != boot_id:
+        return "from another boot: nothing to restore"
+    # A damaged journal must not lead to a write to any other file.
+    return "" if _is_a_knob(entry) else "ebbgate writes no such knob: unchanged"
 
 
 def _is_a_knob(entry: JournalEntry) -> bool:

@@ -14,19 +14,33 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Final
 
+from ebbgate.actuators import ownership
 from ebbgate.actuators.ownership import Journal, OwnedKnob
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.dm import DmMapping
 
 _SHUT: Final = "0"
+_Table = tuple[str, DmMapping | None]
 Lend = Callable[[], AbstractContextManager[object]]
 
 
-def replace_original(
+def refresh(
+    sysfs: Sysfs, table: _Table, journal: Journal, owned: OwnedKnob, lend: Lend, at_unix_ns: int
+) -> None:
+    """Make the threshold of a table that was loaded since the original.
+
+    `table`: its path, and the mapping that is known; `lend`: in this context another thread may
+    close the gate (see `KnobWriter`). Waits for the journal. Raises OSError; then the older
+    original stays.
+    """
+    original = ownership.other_threshold(sysfs, *table)
+    if original is not None and original != owned.original:
+        _replace_original(journal, owned, original, at_unix_ns, lend)
+
+
+def _replace_original(
     journal: Journal, owned: OwnedKnob, original: str, at_unix_ns: int, lend: Lend
 ) -> None:
-    """Make this the original. Waits for the journal. Raises OSError; then the older one stays.
-
-    `lend`: in this context another thread may close the gate. See `KnobWriter`.
-    """
     older, other = owned.entry, _SHUT
     if owned.tried is not None:
         # Which of two values it has is not known, and a record has room for two.

@@ -11,7 +11,8 @@ from ebbgate.actuators.gate_plan import split_steps
 from ebbgate.actuators.gate_worker import Job, original_value
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
-from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER, TRIGGER_GC
+from ebbgate.actuators.scheduler_settings import settings_knob
+from ebbgate.knobs.catalog import ANY_VALUE, CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER, TRIGGER_GC
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import NOT_WRITTEN, Outcome
 
@@ -32,15 +33,20 @@ def garbage_job(reason: Reason) -> Job:
 def scheduler_job(scheduler: str, reason: Reason) -> Job:
     """Give all disks below the volume this I/O scheduler, or none of them; empty: their own.
 
-    The kernel resets the length of the queue at each switch: its original is journalled first, and
-    stays in the journal until the disk has its own scheduler again.
+    The kernel resets the length of the queue and the settings of the scheduler at each switch:
+    their originals are journalled first, and stay in the journal until the disk has its own
+    scheduler again.
     """
 
     def job(writer: KnobWriter) -> list[Outcome]:
         knobs = disk_knobs(writer.volume, SCHEDULER)
+        settings = [settings_knob(knob) for knob in knobs]
         steps = [Step(knob, scheduler) for knob in knobs if scheduler]
-        failures = writer.claim(steps, reason) + _claim_lengths(writer, reason) if steps else []
-        outcomes = failures + _all_or_none(writer, knobs, [] if failures else steps, reason)
+        # Those of a scheduler that somebody else has chosen since.
+        outcomes = writer.release(settings, reason)
+        failures = _claim(writer, steps, settings, reason) if steps else []
+        outcomes += failures + _all_or_none(writer, knobs, [] if failures else steps, reason)
+        outcomes += writer.release(settings, reason)
         if writer.owned.keys().isdisjoint(knobs):
             lengths = disk_knobs(writer.volume, NR_REQUESTS)
             free = [knob for knob in lengths if knob not in writer.pinned]
@@ -67,6 +73,16 @@ def nr_requests_job(number: int, reason: Reason) -> Job:
         return outcomes
 
     return job
+
+
+def _claim(
+    writer: KnobWriter, steps: list[Step], settings: list[str], reason: Reason
+) -> list[Outcome]:
+    """Journal what a switch of the schedulers changes; return the failures."""
+    failures = writer.claim(steps, reason) + _claim_lengths(writer, reason)
+    # A disk without a scheduler has no settings; it may have got one since.
+    writer.lacking.difference_update(settings)
+    return failures + writer.claim([Step(knob, ANY_VALUE) for knob in settings], reason)
 
 
 def _claim_lengths(writer: KnobWriter, reason: Reason) -> list[Outcome]:

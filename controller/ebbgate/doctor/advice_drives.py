@@ -78,8 +78,8 @@ def _policy_advice(facts: Facts, disks: list[Device], cached: list[str]) -> Advi
     text = (
         f"While {volume} writes back, up to {depth} requests are inside {names}, where no I/O"
         " scheduler reorders them. With bfq and a short queue during gaps, write-back waits in the"
-        " scheduler behind requests of users, and needs no other limit. Each switch of the"
-        " scheduler, also the one back, resets queue/iosched to the kernel's defaults."
+        " scheduler behind requests of users, and needs no other limit. What is set in"
+        " queue/iosched comes back with the disk's own scheduler; bfq has the kernel's defaults."
     )
     shared = [f"{disk} also serves {users}" for disk, users in _others(facts)]
     if shared:

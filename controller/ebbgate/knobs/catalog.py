@@ -38,6 +38,8 @@ MAX_SECTORS: Final = "max_sectors_kb"
 QUEUE_DEPTH: Final = "queue_depth"
 NR_REQUESTS: Final = "nr_requests"
 SCHEDULER: Final = "scheduler"
+IOSCHED: Final = "iosched"
+"""All that the I/O scheduler of a disk is set to, as one text."""
 TABLE: Final = "table"
 FLUSH: Final = "flush"
 ANY_VALUE: Final = "*"
@@ -314,6 +316,18 @@ KNOBS: Final[tuple[Knob, ...]] = (
         words=("bfq",),
         # A switch waits until the disk has no request.
         interval_ns=NS_PER_S,
+    ),
+    Knob(
+        name=IOSCHED,
+        kinds=_BCACHE | _DM_CACHE,
+        place=KnobPlace.DISK_QUEUE,
+        form=ValueForm.FOLDER,
+        unit=KnobUnit.WORD,
+        about="settings of the I/O scheduler",
+        purpose="never changed; put back after a switch of the scheduler, which resets it",
+        resets=frozenset({ResetCause.REBOOT}),
+        verified=False,
+        listed=False,
     ),
     Knob(
         name=TABLE,

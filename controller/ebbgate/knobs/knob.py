@@ -27,13 +27,14 @@ class ValueForm(StrEnum):
 
     `plain`: as it is taken; `size`: rounded bytes (`4.0M`), taken in bytes; `rate`: rounded bytes
     per second, taken in sectors per second; `choice`: all words, the current one in brackets;
-    `unreadable`: not printed.
+    `folder`: a file for each setting, read as `name=value name=value`; `unreadable`: not printed.
     """
 
     PLAIN = "plain"
     SIZE = "size"
     RATE = "rate"
     CHOICE = "choice"
+    FOLDER = "folder"
     UNREADABLE = "unreadable"
 
     @property
@@ -95,7 +96,8 @@ class Knob:
     `trigger`: a write starts something and leaves no value behind: nothing to journal.
     `verified`: looked at before and after each write. Not a knob that is written many times a
     second (it is compared once a second instead), nor a table (it is taken whole or refused).
-    `listed`: shown with the volume; false for what only `ebbgate clean` writes.
+    `listed`: shown with the volume; false for what only `ebbgate clean` writes, and what is only
+    put back.
     """
 
     name: str

@@ -81,6 +81,14 @@ class UnrestoredOriginals:
         """Return the last two values written to the knob; None where they are not known."""
         return self._last.values(entry) if self._last else None
 
+    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
+        """Record what a knob may have from now on, where its last values are known.
+
+        Raises OSError.
+        """
+        if self._last is not None and self.values(entry) is not None:
+            self._last.writing(entry, Values(new, before))
+
     def remove(self, volume: str, knob: str, how: str) -> None:
         """Remove a settled entry; one that cannot be removed is added to `unremoved`."""
         self._removed.add((volume, knob))

@@ -282,8 +282,9 @@ POLICY: Final = ObjectSchema(
             "backing_scheduler",
             ChoiceSchema(("bfq",)),
             "I/O scheduler of the disks below the volume while it is in `enforce`. With bfq and a"
-            " SCSI or SATA disk, write-back in gaps needs no other limit. Each switch, also the one"
-            " back, resets `queue/iosched` of a disk to the kernel's defaults.",
+            " SCSI or SATA disk, write-back in gaps needs no other limit. What you have set in"
+            " `queue/iosched` of a disk comes back with its own scheduler; bfq has the kernel's"
+            " defaults.",
             "bfq",
             default="the disks' own",
         ),
