@@ -77,9 +77,9 @@ OTHER_TABLE: Final = "another table was loaded since"
 _VALUE_CHARS: Final = 40
 
 
-def short(value: str) -> str:
-    """Shorten a value for people: a table is long."""
-    return value if len(value) <= _VALUE_CHARS else f"{value[:_VALUE_CHARS]}..."
+def short(value: str, chars: int = _VALUE_CHARS) -> str:
+    """Shorten a value for people: a table is long, and so is what a scheduler is set to."""
+    return value if len(value) <= chars else f"{value[:chars]}..."
 
 
 def changed_by_others(value: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ebbgate.actuators.ownership import short
 from ebbgate.actuators.restore import log_restored
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
@@ -47,6 +48,8 @@ _LOG = logging.getLogger("ebbgate")
 _PATIENCE_S: Final = 15.0
 """Longer than a daemon or another restore waits for a volume that hangs."""
 _LOOK_S: Final = 0.2
+_CHARS: Final = 24
+"""Of an original in the table: a line has room for the knob's name, too. JSON has all of it."""
 
 
 @click.command()
@@ -251,7 +254,7 @@ def _draw(page: Page, document: Document) -> None:
         return
     page.table(
         ("VOLUME", "KNOB", "ORIGINAL", ""),
-        [(row["volume"], row["knob"], row["original"], _said(row)) for row in rows],
+        [(row["volume"], row["knob"], short(row["original"], _CHARS), _said(row)) for row in rows],
     )
     if document["journal"] != "up to date":
         page.line(document["journal"], "yellow")

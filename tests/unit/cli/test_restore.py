@@ -59,6 +59,21 @@ def test_a_second_restore_has_nothing_to_do(cli: Cli) -> None:
     assert cli.fake.read(PERCENT) == "25"
 
 
+def test_long_settings_of_a_scheduler_leave_room_for_the_names(cli: Cli) -> None:
+    queue = "/sys/block/vda/queue"
+    cli.fake.write(f"{queue}/scheduler", "bfq")
+    cli.fake.write(f"{queue}/iosched/read_expire", "500")
+    text = "async_depth=64 fifo_batch=16 front_merges=1 prio_aging_expire=10000 read_expire=200"
+    for name, original, ours in (("scheduler", "mq-deadline", "bfq"), ("iosched", text, "*")):
+        values = {"original": original, "last_written": ours, "path": f"{queue}/{name}"}
+        cli.journal(journal_entry(f"{name}:vda", boot_id=BOOT_ID, **values))
+    result = cli("restore")
+    assert result.code == 0
+    assert "bcache0  scheduler:vda  mq-deadline                  restored" in result.out
+    assert "bcache0  iosched:vda    async_depth=64 fifo_batc...  restored" in result.out
+    assert cli.fake.read(f"{queue}/iosched/read_expire") == "200"
+
+
 def test_restore_of_one_volume_leaves_others(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
     cli("restore", "bcache1")
