@@ -45,14 +45,20 @@ class Phases:
 
 
 PAIR = ("stock", "ebbgate")
-LENGTHS = {"": Phases(), "pair": Phases(), "short": Phases(count=3, seconds=45)}
+LENGTHS = {
+    "": Phases(),
+    "pair": Phases(),
+    "fixed": Phases(),
+    "short": Phases(count=3, seconds=45),
+}
 ARMS = {
     "": ("stock", *SHARES, "told", "ebbgate"),
     "pair": PAIR,
+    "fixed": (*SHARES, "ebbgate"),
     "short": ("stock", "told", "ebbgate"),
 }
 """Of each length; `short` is there to see that it works."""
-VARIANTS = tuple(f"{place}{end}" for place in PLACES for end in ("", "/pair", "/short"))
+VARIANTS = tuple(f"{place}{end}" for place in PLACES for end in ("", "/pair", "/fixed", "/short"))
 GOALS = {
     "bcache": {"speed_vs_stock": ">= 2", "to_90_vs_stock": "<= 0.25", "vs_best_fixed": ">= 1"},
     "dm-cache": {"speed_vs_stock": ">= 1.6", "to_90_vs_stock": "<= 0.5", "vs_best_fixed": ">= 1"},
@@ -106,10 +112,10 @@ def seconds_to(per_s: Sequence[float], share: float) -> float:
 
 def variant_ratios(runs: Runs) -> dict[str, float]:
     """Return the figures that have goals."""
-    found = {
-        "speed_vs_stock": ratio(runs, "ebbgate", "stock", "tps"),
-        "to_90_vs_stock": ratio(runs, "ebbgate", "stock", "to_90_s"),
-    }
+    found = {}
+    if "stock" in runs:
+        found["speed_vs_stock"] = ratio(runs, "ebbgate", "stock", "tps")
+        found["to_90_vs_stock"] = ratio(runs, "ebbgate", "stock", "to_90_s")
     if set(SHARES) <= set(runs):
         best = max(SHARES, key=lambda arm: median(run["tps"] for run in runs[arm]))
         found["vs_best_fixed"] = ratio(runs, "ebbgate", best, "tps")

@@ -82,6 +82,8 @@ def test_ebbgate_is_compared_with_stock_and_the_best_fixed_share() -> None:
     assert variant_ratios(runs) == pytest.approx(goal)
     pair = {arm: runs[arm] for arm in PAIR}
     assert set(variant_ratios(pair)) == {"speed_vs_stock", "to_90_vs_stock"}
+    fixed = {arm: runs[arm] for arm in ARMS["fixed"]}
+    assert variant_ratios(fixed) == pytest.approx({"vs_best_fixed": 210 / 180})
 
 
 def test_the_mover_reads_misses_of_both_kinds_of_cache() -> None:
