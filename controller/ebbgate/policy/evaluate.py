@@ -88,10 +88,21 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
         rules=ruled,
         congested=congested,
         frame=frame,
+        edge=_later_edge(state.edge, frame),
         arbiter=state.arbiter,
         hold=held,
         promotion=_promotion(state, frame, policy, destage.phase),
     )
+
+
+def _later_edge(edge: Edge | None, frame: Frame) -> Edge | None:
+    """Return the last edge if it came after the probe's record in a frame.
+
+    The daemon looks as often as the probe sends records, but not at the same moments.
+    """
+    if edge is None or frame.probed_at_ns is None or frame.probed_at_ns > edge.at_ns:
+        return None
+    return edge
 
 
 def on_moved(state: State, report: ChunksMoved) -> State:

@@ -80,7 +80,7 @@ class State:
 
     @property
     def current_frame(self) -> Frame | None:
-        """The last frame, updated by what a later edge said about idleness."""
+        """The last frame, updated by what an edge said about idleness after the probe's record."""
         if self.frame is None or self.edge is None:
             return self.frame
         idle = self.edge.kind is EdgeKind.IDLE

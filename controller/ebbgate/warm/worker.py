@@ -42,6 +42,7 @@ from ebbgate.warm.mover import Mover
 from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import (
     PASSES_BYTES,
+    UNIT_BYTES,
     WINDOW_BLOCKS,
     BcachePlan,
     Piece,
@@ -124,7 +125,7 @@ class Worker(Reader):
             else:
                 self._bcache_pass(BcachePlan(pieces, PASSES_BYTES[number]), reads)
             self.phase = "check"
-            self._check(self._sample(pieces, number))
+            self.check(self._sample(pieces, number))
             before, share = share, self.hits / max(1, self.checked)
             if share >= _ENOUGH[self.kind] or (number and share < before + 0.01):
                 break
@@ -212,14 +213,18 @@ class Worker(Reader):
         found = spread(pieces, *places)
         return tuple(Read(each.offset_bytes, min(each.length_bytes, own)) for each in found)
 
-    def _check(self, reads: Sequence[Read]) -> None:
+    def check(self, reads: Sequence[Read]) -> None:
         """Read a sample again: one that the backing device does not see was a hit."""
         self._settle()
         self.checked = self.hits = self.elsewhere = 0
         for read in reads:
             self.wait()
+            hit = self.is_hit(read)
             self.checked += 1
-            self.hits += self.is_hit(read)
+            self.hits += hit
+            if not hit:
+                # Only this has kept the backing device from users.
+                self._count(self.unit, UNIT_BYTES)
 
     def _settle(self) -> None:
         """Wait until the kernel copies nothing more into the cache."""

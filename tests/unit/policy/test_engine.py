@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from ebbgate.model.decision import GateKind
+from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
+from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.policy.engine import Event, Outcome, OverrideChange, Phase, Policy, State, step
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
 from ebbgate.units import NS_PER_MS, NS_PER_S
@@ -34,6 +37,24 @@ def test_busy_edge_closes_the_gate_and_stops_queue_samples() -> None:
     assert opened.probe_settings.pace_period_ns == PACE_PERIOD_NS
     assert closed.gate is not None and closed.gate.kind is GateKind.CLOSED
     assert closed.probe_settings.pace_period_ns == 0
+
+
+@pytest.mark.parametrize(
+    ("edge", "frame"), [(busy_edge(1500), idle_frame), (idle_edge(1500), busy_frame)]
+)
+def test_a_record_from_before_an_edge_does_not_undo_it(
+    edge: Edge, frame: Callable[..., Frame]
+) -> None:
+    """The probe's records come at other moments than the daemon's looks."""
+    idle = edge.kind is EdgeKind.IDLE
+    for probed_ms, expected in ((1400, idle), (1500, idle), (1501, not idle)):
+        looked = frame(1600, probed_at_ns=probed_ms * NS_PER_MS)
+        seen = after(frame(1250), edge, looked).state.current_frame
+        assert seen is not None
+        assert seen.idle is expected
+    unknown = after(frame(1250), edge, frame(1600, probed_at_ns=None, idle=None))
+    assert unknown.state.current_frame is not None
+    assert unknown.state.current_frame.idle is None
 
 
 @pytest.mark.parametrize(

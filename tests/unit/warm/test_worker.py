@@ -155,6 +155,26 @@ def test_no_check_reads_what_an_earlier_one_has_read(machine: Machine) -> None:
     assert len(sampled) == len(set(sampled)) > 100
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_step_beside_users_looks_for_places_until_one_is_a_miss(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
+    machine.cached = cached
+    worker, steps = machine.worker("bcache"), []
+
+    def listen(worker: Worker, _seconds: float) -> bool:
+        if worker.allowed:
+            return False
+        steps.append(worker.checked)
+        worker.allowed = 1
+        return True
+
+    monkeypatch.setattr(Worker, "listen", listen)
+    worker.allowed = 1
+    worker.check([Read(place * 64 * KIB, 4 * KIB) for place in range(6)])
+    assert steps == ([] if cached else [1, 2, 3, 4, 5])
+
+
 def test_a_block_that_is_no_hit_is_read_again_a_few_times(machine: Machine) -> None:
     machine.worker("dm-cache").run_to_end()
     touches = [offset for offset, length in machine.sent if length == 4 * KIB and offset == 0]
