@@ -11,26 +11,16 @@ from typing import Any
 
 import pytest
 
-from ebbgate.actuators.ownership import identify
 from ebbgate.actuators.restore import Workers, one_by_one, restore
 from ebbgate.actuators.scheduler_settings import SWITCHED_BACK
 from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.control.knob_jobs import scheduler_job
-from ebbgate.knobs.catalog import ANY_VALUE
-from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.decision import OutcomeKind
 from ebbgate.store.last_written import LastWritten, Values
 from ebbgate.store.unrestored import UnrestoredOriginals
-from tests.builders import journal_entry
-from tests.fake_journal import FakeJournal
-from tests.fake_sysfs import (
-    FakeSysfs,
-    WatchedSysfs,
-    failing,
-    fake_bcache,
-    switch_resets_length,
-    switch_resets_settings,
-)
+from tests.fake_sysfs import failing, switch_resets_settings
 from tests.knob_writer_fixture import REASON
+from tests.unit.actuators.test_scheduler_switch import LeftQueue
 from tests.unit.actuators.test_shared_disk import SharedDisk
 
 SETTINGS, SCHEDULER, LENGTH = "iosched:vda", "scheduler:vda", "nr_requests:vda"
@@ -39,43 +29,24 @@ BOOT = "this boot"
 MINE = {"fifo_batch": "16", "read_expire": "200", "writes_starved": "4"}
 """As a person has set mq-deadline; the first has the kernel's default."""
 TEXT = " ".join(f"{name}={value}" for name, value in MINE.items())
-ORIGINALS = {SETTINGS: TEXT, SCHEDULER: "mq-deadline", LENGTH: "200"}
 
 
 class EndedError(Exception):
     """The process is ended here."""
 
 
-class LeftScheduler:
+class LeftScheduler(LeftQueue):
     """A daemon that died has left bfq on a disk whose mq-deadline a person had set."""
 
     def __init__(self, root: Path, order: tuple[str, ...] = (SCHEDULER, SETTINGS)) -> None:
-        self.fake: FakeSysfs = fake_bcache(root)
-        self.sysfs = WatchedSysfs(root)
-        self.journal = FakeJournal()
-        self.fake.write(f"{QUEUE}/scheduler", "mq-deadline [bfq] none")
-        self.fake.write(f"{QUEUE}/nr_requests", "200")
-        switch_resets_length(self.fake, self.sysfs, "vda")
+        super().__init__(root, ())
         self.folder = switch_resets_settings(self.fake, self.sysfs, "vda")
         for knob in order:
-            self.keep(knob, ORIGINALS[knob])
-
-    def keep(self, knob: str, original: str) -> None:
-        path = f"{QUEUE}/{knob.partition(':')[0]}"
-        ours = {SCHEDULER: "bfq", SETTINGS: ANY_VALUE, LENGTH: "200"}[knob]
-        uuid, instance = identify(self.sysfs, path)
-        entry = journal_entry(knob, path=path, original=original, last_written=ours)
-        self.journal.put(replace(entry, device_uuid=uuid, instance=instance))
+            self.keep(knob, TEXT if knob == SETTINGS else "")
 
     def choose(self, scheduler: str) -> None:
         """Somebody chooses a scheduler by hand."""
         self.sysfs.write_text(f"{QUEUE}/scheduler", scheduler)
-
-    def restore(self, workers: Workers = one_by_one) -> dict[str, Outcome]:
-        found = restore(self.journal, self.sysfs, BOOT, workers=workers)
-        done = {each.action.knob: each for each in found}
-        assert len(done) == len(found), "each knob once"
-        return done
 
     @property
     def settings(self) -> dict[str, str]:

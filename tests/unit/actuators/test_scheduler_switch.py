@@ -27,6 +27,8 @@ from tests.unit.actuators.test_shared_disk import SharedDisk
 LENGTH, SCHEDULER = "nr_requests:vda", "scheduler:vda"
 QUEUE = "/sys/block/vda/queue"
 BOOT = "this boot"
+VALUES = {LENGTH: ("200", "200"), SCHEDULER: ("mq-deadline", "bfq")}
+"""Of each knob the original, and what the daemon wrote last."""
 
 
 class LeftQueue:
@@ -42,9 +44,10 @@ class LeftQueue:
             self.keep(knob)
         switch_resets_length(self.fake, self.sysfs, "vda")
 
-    def keep(self, knob: str) -> None:
+    def keep(self, knob: str, original: str = "") -> None:
         path = f"{QUEUE}/{knob.partition(':')[0]}"
-        original, ours = ("200", "200") if knob == LENGTH else ("mq-deadline", "bfq")
+        known, ours = VALUES.get(knob, (original, ANY_VALUE))
+        original = original or known
         uuid, instance = identify(self.sysfs, path)
         entry = journal_entry(knob, path=path, original=original, last_written=ours)
         self.journal.put(replace(entry, device_uuid=uuid, instance=instance))
