@@ -227,7 +227,7 @@ class _Work:
         try:
             if put_back(self._sysfs, entry, call):
                 return _outcome(action, OutcomeKind.CHANGED, "")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             return _outcome(action, OutcomeKind.FAILED, str(error))
         return _outcome(action, OutcomeKind.UNCHANGED, ownership.ALREADY_ORIGINAL)
 

@@ -161,6 +161,17 @@ def test_settings_of_another_boot_or_place_are_not_written(
     assert left.settings["read_expire"] == "500"
 
 
+def test_a_name_that_is_no_path_is_left_in_the_journal(left: LeftScheduler) -> None:
+    entry = left.journal.open[SETTINGS]
+    left.journal.close(entry.volume, SETTINGS, "damaged")
+    odd = replace(entry, knob="iosched:v\0", path="/sys/block/v\0/queue/iosched")
+    left.journal.put(odd)
+    left.journal.last[odd.knob] = Values(*SWITCHED_BACK)
+    done = left.restore()
+    assert done[odd.knob].kind is OutcomeKind.FAILED
+    assert done[SCHEDULER].kind is OutcomeKind.CHANGED
+
+
 def test_settings_of_another_disk_of_the_same_name_are_not_written(left: LeftScheduler) -> None:
     entry = left.journal.open[SETTINGS]
     left.journal.put(replace(entry, instance=entry.instance + 1))
