@@ -87,7 +87,8 @@ def put_back(
     """
     if ownership.is_recreated(sysfs, entry):
         return False
-    wanted = [(f"{entry.path}/{name}", value) for name, value in _SETTING.findall(entry.original)]
+    found = filter(None, map(_SETTING.fullmatch, entry.original.split()))
+    wanted = [(f"{entry.path}/{each[1]}", each[2]) for each in found]
     differ = [(path, value) for path, value in wanted if _differs(sysfs, path, value)]
     if differ:
         write_slowly(lambda: _write(sysfs, differ))
@@ -95,13 +96,11 @@ def put_back(
 
 
 def _differs(sysfs: Sysfs, path: str, value: str) -> bool:
-    """Raises OSError; False for a setting that is not there."""
+    """True also where it cannot be read; False for a setting that is not there."""
     try:
         return sysfs.read(path).strip() != value
     except OSError as error:
-        if is_gone(error):
-            return False
-        raise
+        return not is_gone(error)
 
 
 def _write(sysfs: Sysfs, settings: Sequence[tuple[str, str]]) -> None:

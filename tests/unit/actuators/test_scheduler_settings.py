@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from ebbgate.actuators.restore import Workers, one_by_one, restore
+from ebbgate.actuators.restore import Workers, one_by_one
 from ebbgate.actuators.scheduler_settings import SWITCHED_BACK
 from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.control.knob_jobs import scheduler_job
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.store.last_written import LastWritten, Values
-from ebbgate.store.unrestored import UnrestoredOriginals
 from tests.fake_sysfs import failing, switch_resets_settings
 from tests.knob_writer_fixture import REASON
 from tests.unit.actuators.test_scheduler_switch import LeftQueue
@@ -143,6 +142,12 @@ def test_a_setting_that_the_kernel_refuses_keeps_no_other_from_being_written(
     assert (left.settings, left.journal.open) == (MINE, {})
 
 
+def test_a_setting_that_cannot_be_read_is_written(left: LeftScheduler) -> None:
+    left.sysfs.reading["read_expire"] = failing(errno.EIO)
+    assert left.restore()[SETTINGS].kind is OutcomeKind.CHANGED
+    assert left.settings == MINE
+
+
 def test_settings_that_this_kernel_lacks_and_odd_names_are_left_out(left: LeftScheduler) -> None:
     left.keep(SETTINGS, "read_expire=200 ../nr_requests=1 gone=1 /etc/x=1 writes_starved")
     before = left.fake.read(f"{QUEUE}/nr_requests")
@@ -184,7 +189,6 @@ class SwitchedDisk(SharedDisk):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.state = folder
         self.fake.write("/sys/block/sda/queue/scheduler", "[mq-deadline] bfq none")
         self.folder = switch_resets_settings(self.fake, self.sysfs, "sda")
         for name, value in MINE.items():
@@ -223,13 +227,8 @@ def test_the_last_volume_on_a_disk_puts_the_settings_back(
 def test_a_restore_without_a_daemon_puts_them_back_for_both(switched: SwitchedDisk) -> None:
     switched.use("bfq", 0)
     switched.use("bfq", 1)
-    switched.journal.flush()
-    last = LastWritten(switched.state / "last-written")
-    left = UnrestoredOriginals.open(switched.state / "journal.db", last, renew=False)
-    restore(left, switched.sysfs, BOOT)
-    assert (switched.settings, left.left()) == (MINE, [])
-    left.close()
-    last.close()
+    assert switched.restore_without_daemon() == []
+    assert switched.settings == MINE
 
 
 def test_the_daemon_notes_its_switch_back_before_it(switched: SwitchedDisk) -> None:

@@ -17,7 +17,6 @@ from ebbgate.control.knob_jobs import scheduler_job
 from ebbgate.knobs.catalog import ANY_VALUE
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.store.last_written import LastWritten, Values
-from ebbgate.store.unrestored import UnrestoredOriginals
 from tests.builders import journal_entry
 from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs, failing, fake_bcache, switch_resets_length
@@ -139,7 +138,6 @@ class SwitchedDisk(SharedDisk):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.folder = folder
         self.fake.write("/sys/block/sda/queue/scheduler", "[mq-deadline] bfq none")
         self.fake.write("/sys/block/sda/queue/nr_requests", "200")
         switch_resets_length(self.fake, self.sysfs, "sda")
@@ -171,13 +169,8 @@ def test_the_last_volume_on_a_disk_restores_the_length(switched: SwitchedDisk, f
 def test_a_restore_without_a_daemon_restores_the_length_for_both(switched: SwitchedDisk) -> None:
     for writer in switched.writers:
         scheduler_job("bfq", REASON)(writer)
-    switched.journal.flush()
-    last = LastWritten(switched.folder / "last-written")
-    left = UnrestoredOriginals.open(switched.folder / "journal.db", last, renew=False)
-    restore(left, switched.sysfs, BOOT)
-    assert (switched.queue(), left.left()) == (("mq-deadline", "200"), [])
-    left.close()
-    last.close()
+    assert switched.restore_without_daemon() == []
+    assert switched.queue() == ("mq-deadline", "200")
 
 
 def test_during_a_switch_the_journal_expects_any_length(switched: SwitchedDisk) -> None:
@@ -188,7 +181,7 @@ def test_during_a_switch_the_journal_expects_any_length(switched: SwitchedDisk) 
     def look() -> None:
         reset()
         owned = writer.owned["nr_requests:sda"]
-        kept = LastWritten(switched.folder / "last-written")
+        kept = LastWritten(switched.state / "last-written")
         assert kept.values(owned.entry) == Values(ANY_VALUE, "200")
         kept.close()
         entry = journal_entry(

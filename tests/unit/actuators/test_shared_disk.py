@@ -11,12 +11,14 @@ import pytest
 from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.gate_worker import drive
 from ebbgate.actuators.knob_writer import KnobWriter
-from ebbgate.model.decision import Gate, GateKind
+from ebbgate.actuators.restore import restore
+from ebbgate.model.decision import Gate, GateKind, JournalEntry
 from ebbgate.model.volume import DiskUsers, Volume
 from ebbgate.probes.topology import discover
 from ebbgate.probes.volume_state import read_knobs
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
+from ebbgate.store.unrestored import UnrestoredOriginals
 from tests.fake_sysfs import WatchedSysfs, two_on_a_disk
 from tests.knob_writer_fixture import CLOSED, REASON, RELEASED
 
@@ -28,6 +30,7 @@ class SharedDisk:
     """The writers of two volumes on one disk, with the daemon's journal."""
 
     def __init__(self, folder: Path) -> None:
+        self.state = folder
         self.fake = two_on_a_disk(folder / "sys")
         self.sysfs = WatchedSysfs(folder / "sys")
         self.journal = JournalWriter(folder / "journal.db", LastWritten(folder / "last-written"))
@@ -37,6 +40,17 @@ class SharedDisk:
         made = KnobWriter(self.sysfs, volume, self.journal, "this boot")
         made.disk_users = DiskUsers(("the other one",))
         return made
+
+    def restore_without_daemon(self) -> list[JournalEntry]:
+        """Restore as `ebbgate restore` does; return what is left to restore."""
+        self.journal.flush()
+        last = LastWritten(self.state / "last-written")
+        originals = UnrestoredOriginals.open(self.state / "journal.db", last, renew=False)
+        restore(originals, self.sysfs, "this boot")
+        left = originals.left()
+        originals.close()
+        last.close()
+        return left
 
     def value(self, knob: str) -> str:
         return dict(read_knobs(self.sysfs, self.writers[0].volume))[knob]
