@@ -104,24 +104,30 @@ class Child:
             yield call
 
     def next_call(self, timeout_s: float | None = None) -> Call | None:
-        """Go on to the next call; None once the child has ended.
+        """Go on to the next call; None once the child has ended. All earlier calls are made then.
 
         Raises TimeoutError where the child makes no such call for `timeout_s`, as it does not where
         a thread is left hanging for which all others wait.
         """
         if self._pending is not None:
-            _ptrace(_SYSCALL, self._pending.thread, 0, 0)
-            self._pending = None
-        while self.exit_code is None:
-            thread, status = self._wait(timeout_s)
-            if os.WIFEXITED(status) or os.WIFSIGNALED(status):
-                if thread == self.pid:
-                    self.exit_code = os.waitstatus_to_exitcode(status)
-                continue
-            call = self._stopped(thread, status)
-            if call is not None:
-                self._pending = call
-                return call
+            self._make(self._pending)
+        while self.exit_code is None and self._pending is None:
+            self._pending = self._next_stop(*self._wait(timeout_s))
+        return self._pending
+
+    def _make(self, call: Call) -> None:
+        """Return when the pending call is made: a call of another thread may already wait, and
+        what is done at that stop would come before this call on a busy machine.
+        """
+        _ptrace(_SYSCALL, call.thread, 0, 0)
+        self._pending = self._next_stop(*os.waitpid(call.thread, _WALL))
+
+    def _next_stop(self, thread: int, status: int) -> Call | None:
+        """The call that a thread has stopped at, if it is a watched one."""
+        if os.WIFSTOPPED(status):
+            return self._stopped(thread, status)
+        if thread == self.pid:
+            self.exit_code = os.waitstatus_to_exitcode(status)
         return None
 
     def fail(self, number: int) -> None:
