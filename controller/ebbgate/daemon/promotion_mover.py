@@ -232,6 +232,8 @@ class PromotionMover:
             raise Unavailable(_NONSENSE)
         self.reported_ns = now_ns
         self.loop.promoted.on_reads(now_ns, BlockReads.of(event))
+        if event["collect"] is True:
+            self.loop.collect_garbage()
         moved, failed = self._known(event["moved"]), self._known(event["failed"])
         self.done.update(moved, failed)
         if moved and self._failing:

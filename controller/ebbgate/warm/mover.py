@@ -6,8 +6,9 @@ I/O: one volume, sysfs; JSON lines on stdin and stdout.
     in   {"command": "serve", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "move", "chunks", "share", "run"} | {"command": "hold"}
          {"command": "pause", "seconds"}: nothing for a moment
-    out  {"event": "moved", "moved", "failed", "busy_ns", "touched", "brought", "pending"}: since
-         the last one, and as a sign of life; see `BlockReads`
+    out  {"event": "moved", "moved", "failed", "busy_ns", "collect", "touched", "brought",
+         "pending"}: since the last one, and as a sign of life; see `BlockReads`. `collect`: bcache
+         is to collect garbage now: nothing is read until that is over
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.units import KIB, NS_PER_S
+from ebbgate.warm.collection import POLL_NS, Collection
 from ebbgate.warm.duty_cycle import DutyCycle
 from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
@@ -55,7 +57,8 @@ class Sample:
 class Mover(Reader):
     """`queue`: chunks to read. `under_way`: being read. `checks`: chunks to look for, in order.
 
-    `rests_until_ns`: no read before that. `ended`: see `BcachePlan`.
+    `rests_until_ns`: no read before that. `collection`: of garbage, during which what is read is
+    not cached. `ended`: see `BcachePlan`.
     """
 
     run: int = 0
@@ -65,6 +68,7 @@ class Mover(Reader):
     under_way: tuple[int, ...] = ()
     checks: deque[Sample] = field(default_factory=deque)
     rests_until_ns: int = 0
+    collection: Collection | None = None
     ended: dict[int, int] = field(default_factory=dict)
     _moved: list[int] = field(default_factory=list)
     _failed: list[int] = field(default_factory=list)
@@ -103,7 +107,12 @@ class Mover(Reader):
         self._since_burst += piece.length_bytes
         if self.burst and self._since_burst >= self.burst:
             self._since_burst = 0
-            self.rests_until_ns = time.monotonic_ns() + int(self.rest_s() * NS_PER_S)
+            self._collect(time.monotonic_ns())
+
+    def _collect(self, now_ns: int) -> None:
+        """Have garbage collected before the kernel does so beside reads."""
+        self.collection = Collection.begin(self.internal, now_ns, self.rest_s())
+        self._report(now_ns, collect=True)
 
     def _add_to_sample(self, chunk: int) -> None:
         if not self.checks or len(self.checks[-1].chunks) == SAMPLE:
@@ -188,6 +197,11 @@ class Mover(Reader):
         if self.held or not (self.queue or self.under_way or self.checks):
             return longest
         due_ns = self.rests_until_ns - now_ns
+        if self.collection is not None:
+            if self.collection.is_over(now_ns):
+                self.collection = None
+            else:
+                due_ns = max(due_ns, POLL_NS)
         if not (self.queue or self.under_way):
             due_ns = max(due_ns, self.checks[0].due_ns - now_ns)
         return max(0, min(longest, max(due_ns, self.duty.wait_ns(now_ns))))
@@ -217,7 +231,10 @@ class Mover(Reader):
 
     def _report_when_due(self, now_ns: int) -> None:
         if now_ns - self._reported_ns >= self._report_period_ns:
-            self._reported_ns = now_ns
-            found = {"moved": self._moved, "failed": self._failed, "busy_ns": self._busy_ns}
-            send_event("moved", **found, **self.block_reads())
-            self._moved, self._failed, self._busy_ns = [], [], 0
+            self._report(now_ns)
+
+    def _report(self, now_ns: int, *, collect: bool = False) -> None:
+        self._reported_ns = now_ns
+        found = {"moved": self._moved, "failed": self._failed, "busy_ns": self._busy_ns}
+        send_event("moved", **found, collect=collect, **self.block_reads())
+        self._moved, self._failed, self._busy_ns = [], [], 0

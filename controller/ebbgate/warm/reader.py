@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.pace import collection_rest_s
 from ebbgate.warm.plan import READ_BYTES_MAX, UNIT_BYTES, Read
 from ebbgate.warm.target import Target
@@ -40,8 +41,7 @@ class Reader:
     `unit`, `block`: see `CacheFacts`. `burst`: bytes after which the kernel collects garbage, 0 for
     a cache that does not. `elsewhere`: places that were looked for in the cache, of which the
     volume saw nothing: they lie on another device below the file. `touched`, `brought`, `pending`:
-    see `BlockReads`. `longest_collection`: a file with the milliseconds of bcache's longest
-    garbage collection.
+    see `BlockReads`. `internal`: the folder in which bcache shows how its garbage collections went.
     """
 
     target: Target
@@ -50,7 +50,7 @@ class Reader:
     block: int = 0
     burst: int = 0
     elsewhere: int = 0
-    longest_collection: Path = Path()
+    internal: Path = Path()
     touched: int = 0
     brought: int = 0
     pending: int = 0
@@ -66,7 +66,7 @@ class Reader:
         self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
         volume = Path("/sys/dev/block") / command["volume"]
         self._volume = _counter(volume, self.kind)
-        self.longest_collection = volume / "bcache/cache/internal/btree_gc_max_duration_ms"
+        self.internal = volume / "bcache/cache/internal"
 
     def close(self) -> None:
         """Close what `start` has opened."""
@@ -176,7 +176,7 @@ class Reader:
     def rest_s(self) -> float:
         """Return for how long the kernel needs to collect garbage after a burst."""
         try:
-            return collection_rest_s(int(self.longest_collection.read_text()))
+            return collection_rest_s(int((self.internal / LONGEST).read_text()))
         except (OSError, ValueError):
             return collection_rest_s(None)
 

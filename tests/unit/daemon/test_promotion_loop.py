@@ -76,7 +76,7 @@ def test_in_enforce_misses_are_moved_and_counted(
     chunks = next(each["chunks"] for each in worker.sent[1:] if each["command"] == "move")
     assert set(chunks) < set(HOT), "some are held out"
     report = {"event": "moved", "moved": list(chunks), "failed": [], "busy_ns": 50 * NS_PER_MS}
-    report |= NO_BLOCKS
+    report |= {"collect": False, **NO_BLOCKS}
     intents.run(turn(lambda: worker.events.put_nowait(report)))
     assert intents.volume.loop.state.promotion.promotion is None
     intents.volume.now_ms += 1000

@@ -23,7 +23,7 @@ from tests.waiting import until
 from tests.warm_fixture import NO_BLOCKS, OPENED, FakeProcess, turn
 
 CHUNKS = (40, 7, 9)
-NOTHING = {"event": "moved", "moved": [], "failed": [], "busy_ns": 0, **NO_BLOCKS}
+NOTHING = {"event": "moved", "moved": [], "failed": [], "busy_ns": 0, "collect": False, **NO_BLOCKS}
 """A report of a worker that has read nothing."""
 
 
@@ -319,6 +319,16 @@ def test_chunks_that_nobody_asked_for_are_not_reported(machine: Machine) -> None
     machine.hears([5, 6, 40], busy_ns=10)
     assert machine.reports[-1].moved == (40,)
     assert not machine.worker.ended
+
+
+def test_garbage_is_collected_where_the_worker_asks_for_it(machine: Machine) -> None:
+    machine.begins()
+    log = machine.intents.volume.sysfs.log
+    machine.hears([40])
+    machine.hears([7], collect="yes")
+    assert ("trigger_gc", "1") not in log
+    machine.hears([9], collect=True)
+    machine.waits_for(lambda: log.count(("trigger_gc", "1")) == 1, "the write")
 
 
 def test_the_daemon_stops_it(machine: Machine) -> None:

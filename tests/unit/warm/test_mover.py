@@ -16,6 +16,7 @@ import pytest
 
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from ebbgate.warm import worker
+from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.duty_cycle import PERIOD_NS
 from ebbgate.warm.mover import PIECE_BYTES, Mover
 from ebbgate.warm.parallel_reads import ParallelReads
@@ -37,7 +38,8 @@ class Machine:
     """A volume, a backing device that counts reads, and a daemon that sends commands by the clock.
 
     `commands`: when each is sent, in ns. `cached`: all of the volume is in the cache, at once or
-    after `uncached_until_ns`. `broken`: these chunks cannot be read.
+    after `uncached_until_ns`. `broken`: these chunks cannot be read. `collection_ns`: how long a
+    collection of garbage takes; `collected_ns`: when the last one was over.
     """
 
     cached: bool = False
@@ -49,7 +51,9 @@ class Machine:
     sent: list[tuple[int, Read]] = field(default_factory=list)
     backing: Iterator[int] = field(default_factory=itertools.count)
     mover: Mover | None = None
-    longest_collection: Path = Path()
+    internal: Path = Path()
+    collection_ns: int = 0
+    collected_ns: int = BEGIN_NS - 60 * NS_PER_S
 
     def count(self) -> int:
         cached = self.cached or 0 < self.uncached_until_ns <= self.now_ns
@@ -58,6 +62,7 @@ class Machine:
     def listen(self, seconds: float) -> bool:
         if self.now_ns >= self.until_ns:
             raise Over
+        self.collect()
         due = [each for each in self.commands if each[0] <= self.now_ns]
         if not due:
             later = min((at for at, _ in self.commands), default=self.until_ns)
@@ -69,6 +74,15 @@ class Machine:
             self.commands.remove(each)
             self.mover.on_command(each[1])
         return True
+
+    def collect(self) -> None:
+        assert self.mover
+        asked = self.mover.collection
+        if asked and self.collection_ns and asked.begun_ns + self.collection_ns <= self.now_ns:
+            self.collected_ns = asked.begun_ns + self.collection_ns
+        if self.collection_ns:
+            last_sec = self.internal / "btree_gc_last_sec"
+            last_sec.write_text(f"{(self.now_ns - self.collected_ns) // NS_PER_S}\n")
 
     def read(self, reads: Sequence[Read]) -> None:
         self.sent += [(self.now_ns, read) for read in reads]
@@ -85,7 +99,7 @@ class Machine:
         self.commands = [(BEGIN_NS + int(at * NS_PER_S), command) for at, command in commands]
         volume = Target(-1, (0, 0), (Piece(0, 0, CHUNKS * MIB - 256 * KIB),), {})
         self.mover = Mover(volume, kind, 512, BLOCK, burst)
-        self.mover.longest_collection = self.longest_collection
+        self.mover.internal = self.internal
         with pytest.raises(Over):
             self.mover.run_to_end()
 
@@ -254,11 +268,26 @@ def test_after_a_part_of_the_cache_it_rests_for_garbage_collection(machine: Mach
 
 
 def test_it_rests_for_less_where_collections_are_short(machine: Machine, tmp_path: Path) -> None:
-    machine.longest_collection = tmp_path / "btree_gc_max_duration_ms"
-    machine.longest_collection.write_text("100\n")
+    machine.internal = tmp_path
+    (tmp_path / LONGEST).write_text("100\n")
     machine.runs("bcache", (0, move(*range(8), share=0.8)), burst=4 * MIB)
     times = sorted({at for at, read in machine.sent if read.length_bytes > 512})
     assert 0.4 * NS_PER_S <= times[4] - times[3] < NS_PER_S
+
+
+def test_it_goes_on_when_the_collection_that_it_asked_for_is_over(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.internal = tmp_path
+    (tmp_path / LONGEST).write_text("900\n")
+    machine.collection_ns = 400 * NS_PER_MS
+    machine.cached = True
+    machine.runs("bcache", (0, move(*range(12), share=0.8)), burst=4 * MIB)
+    times = sorted({at for at, read in machine.sent if read.length_bytes > 512})
+    for last in (3, 7):
+        assert 0.4 * NS_PER_S <= times[last + 1] - times[last] < 1.5 * NS_PER_S
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["collect"] for each in events].count(True) == 3
 
 
 def test_an_idle_worker_shows_that_it_lives(

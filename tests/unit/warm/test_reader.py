@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from ebbgate.units import KIB
+from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.plan import Read
 from ebbgate.warm.reader import Counts, Reader
 from ebbgate.warm.target import Target
@@ -76,9 +77,9 @@ def test_how_long_collections_take_is_read_from_the_kernel(
     patch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, rest_s: float
 ) -> None:
     disk = Disk(True, 0, 0.001, patch)
-    disk.longest_collection = tmp_path / "btree_gc_max_duration_ms"
+    disk.internal = tmp_path
     if text is not None:
-        disk.longest_collection.write_text(text)
+        (tmp_path / LONGEST).write_text(text)
     assert disk.rest_s() == pytest.approx(rest_s)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from ebbgate.errors import Unavailable
 from ebbgate.units import KIB, MIB
+from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.plan import RUN_BYTES_MAX, BcachePlan, Piece, Read
 from ebbgate.warm.target import Target
 from ebbgate.warm.worker import BATCH_BYTES, BATCH_READS, Worker
@@ -95,8 +96,8 @@ def test_a_burst_ends_with_the_time_that_the_kernel_needs(
     machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     worker = machine.worker("bcache")
-    worker.burst, worker.longest_collection = MIB, tmp_path / "btree_gc_max_duration_ms"
-    worker.longest_collection.write_text("100\n")
+    worker.burst, worker.internal = MIB, tmp_path
+    (tmp_path / LONGEST).write_text("100\n")
     worker.send(Read(0, MIB), MIB)
     event = last_event(capsys)
     assert (event["event"], event["rest"], worker.allowed) == ("burst", 0.4, 0)
