@@ -172,7 +172,7 @@ def daemon(guest: Guest, arm: str) -> Iterator[Product]:
 
 def policy_text(files: str) -> str:
     """Return a policy that promotes, with the pattern of the files that it knows."""
-    promote = f"promote_hot: {{files: '{files}', period: {PERIOD_S}s, cache_share_max: 25%}}"
+    promote = f"promote_hot: {{files: '{files}', period: {PERIOD_S}s, cache_share_max: 50%}}"
     strategies = ("idle_destage", "stream_bypass", promote)
     listed = "\n".join(f"  - {each}" for each in strategies)
     return f"version: 1\nname: promote\nstrategies:\n{listed}\n"

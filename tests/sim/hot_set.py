@@ -24,11 +24,10 @@ from ebbgate.policy.engine import PROMOTE_HOT, Policy, State, step
 from ebbgate.policy.strategies.promote_hot import PromoteState
 from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.warm.duty_cycle import DutyCycle
 
 READ_NS: Final = 8 * NS_PER_MS
 MOVE_NS: Final = 16 * NS_PER_MS
-CYCLE_S: Final = 5
-"""The mover reads for its share of so many seconds, then rests."""
 WINDOW_S: Final = 10
 _HIT_BUCKET, _MISS_BUCKET, _SLOW_MISS_BUCKET = 24, 48, 56
 
@@ -95,6 +94,7 @@ class HotSet:
     _cache: OrderedDict[tuple[int, int], None] = field(default_factory=OrderedDict)
     _heat: Counter[int] = field(default_factory=Counter)
     _period: HeatPeriod | None = None
+    _duty: DutyCycle = field(default_factory=DutyCycle)
     _random: Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -148,8 +148,7 @@ class HotSet:
     def _move(self, promotion: Promotion | None) -> int:
         """Move for this second; return the time that it took."""
         at_ns = self.second * NS_PER_S
-        reads = promotion and self.second % CYCLE_S < promotion.time_share * CYCLE_S
-        if promotion is None or not reads or not self.moves:
+        if promotion is None or not self.moves or not self._may_move(promotion, at_ns):
             self.moved.append(0)
             return 0
         chunks = promotion.chunks[: NS_PER_S // MOVE_NS]
@@ -158,8 +157,13 @@ class HotSet:
                 self._insert((chunk, page))
         self.moved.append(len(chunks))
         report = ChunksMoved(at_ns, moved=chunks, busy_ns=len(chunks) * MOVE_NS)
+        self._duty.spend(report.busy_ns)
         self.state = step(self.state, report, self.policy, at_ns)[0]
         return report.busy_ns
+
+    def _may_move(self, promotion: Promotion, at_ns: int) -> bool:
+        self._duty.set_share(promotion.time_share)
+        return self._duty.wait_ns(at_ns) == 0
 
     def _insert(self, page: tuple[int, int]) -> None:
         if page not in self._cache:

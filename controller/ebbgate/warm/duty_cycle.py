@@ -11,6 +11,8 @@ from ebbgate.units import NS_PER_S
 
 PERIOD_NS: Final = 10 * NS_PER_S
 """A burst and the rest after it: long enough to tell what users feel of the burst."""
+REST_NS_MIN: Final = 3 * NS_PER_S
+"""A rest is no shorter, with any share: a second of it at least can be measured."""
 SHARE_MIN, SHARE_MAX = 0.01, 0.95
 
 
@@ -32,9 +34,14 @@ class DutyCycle:
         """Change the share from now on."""
         self.share = min(SHARE_MAX, max(SHARE_MIN, share))
 
+    @property
+    def period_ns(self) -> float:
+        """Length of a burst and the rest after it."""
+        return max(PERIOD_NS, REST_NS_MIN / (1 - self.share))
+
     def wait_ns(self, now_ns: int) -> int:
         """Return how long no read may be sent; 0: one may be sent now."""
-        full_ns = self.share * (1 - self.share) * PERIOD_NS
+        full_ns = self.share * (1 - self.share) * self.period_ns
         self.credit_ns = min(full_ns, self.credit_ns + self.share * (now_ns - self.at_ns))
         self.at_ns = now_ns
         self.in_burst = self.credit_ns > 0 if self.in_burst else self.credit_ns >= full_ns

@@ -33,6 +33,7 @@ from ebbgate.policy.strategies.promote_share import (
     SHARE_MIN,
     TimeShare,
     felt_factor,
+    return_ratio,
 )
 from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget, charge
 from ebbgate.units import DAY_NS, GIB, NS_PER_MS, NS_PER_S
@@ -214,13 +215,23 @@ def reads(at_s: int, bucket: int, ios: int = 100) -> Frame:
     return busy_frame(at_s * 1000, window_ns=NS_PER_S, paths={(Direction.READ, "miss"): path})
 
 
-def period(share: TimeShare, *, slower: bool, most: float = 0.5) -> TimeShare:
-    """A period in which the mover reads every other five seconds."""
+def period(
+    share: TimeShare,
+    *,
+    slower: bool,
+    most: float = 0.5,
+    ratio: float = 0.25,
+    rest_ios: int = 100,
+) -> TimeShare:
+    """A period in which the mover reads every other five seconds. `rest_ios`: users' reads in each
+    other second.
+    """
     for at_s in range(1, 31):
         moves = at_s // 5 % 2 == 0
         share = replace(share, busy_ns=NS_PER_S if moves else 0)
-        share = promote_share.sample(share, reads(at_s, 52 if moves and slower else 48))
-    return promote_share.close_period(share, most, FELT_FACTOR_MIN, moved=True)
+        ios = 100 if moves else rest_ios
+        share = promote_share.sample(share, reads(at_s, 52 if moves and slower else 48, ios))
+    return promote_share.close_period(share, most, ratio, moved=True)
 
 
 def test_the_share_grows_slowly_and_is_halved_when_users_feel_the_mover() -> None:
@@ -233,18 +244,31 @@ def test_the_share_grows_slowly_and_is_halved_when_users_feel_the_mover() -> Non
 
 
 @pytest.mark.parametrize(
-    ("gain_ns", "cost_ns", "factor"),
+    ("gain_ns", "cost_ns", "factor", "grown"),
     [
-        (None, None, 2.0),
-        (5.0, 10.0, 1.5),
-        (-5.0, 10.0, FELT_FACTOR_MIN),
-        (90.0, 10.0, FELT_FACTOR_MAX),
+        (None, None, 2.0, 0.05),
+        (5.0, 10.0, 1.5, 0.05),
+        (-5.0, 10.0, FELT_FACTOR_MIN, 0.05),
+        (30.0, 10.0, FELT_FACTOR_MAX, 0.15),
+        (90.0, 10.0, FELT_FACTOR_MAX, 0.2),
     ],
 )
-def test_users_may_feel_more_of_moves_that_bring_more(
-    gain_ns: float | None, cost_ns: float | None, factor: float
+def test_moves_that_bring_more_may_be_felt_more_and_grow_faster(
+    gain_ns: float | None, cost_ns: float | None, factor: float, grown: float
 ) -> None:
-    assert felt_factor(gain_ns, cost_ns) == pytest.approx(factor)
+    ratio = return_ratio(gain_ns, cost_ns)
+    assert felt_factor(ratio) == pytest.approx(factor)
+    share = period(TimeShare(), slower=False, most=0.8, ratio=ratio)
+    assert share.share == pytest.approx(TimeShare().share + grown)
+
+
+def test_rests_with_few_reads_are_counted_on_over_periods() -> None:
+    share = TimeShare()
+    for _ in range(4):
+        # Each has twelve seconds that count as rest.
+        share = period(share, slower=True, rest_ios=1)
+        assert share.share == TimeShare().share
+    assert period(share, slower=True, rest_ios=1).share == pytest.approx(TimeShare().share / 2)
 
 
 @given(st.lists(st.booleans(), max_size=40), st.floats(SHARE_MIN, 0.8))

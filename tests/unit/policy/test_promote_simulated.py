@@ -125,7 +125,7 @@ def test_users_who_feel_the_mover_get_more_of_the_time() -> None:
     felt.run(900)
     free = HotSet(load, CACHE, policy(params)).run(900)
     assert sum(shares[300:]) / len(shares[300:]) < 0.3
-    assert free.promotion.share.share == pytest.approx(0.5)
+    assert free.promotion.share.share == pytest.approx(params.time_share_max)
 
 
 def test_one_of_sixteen_chunks_is_held_out() -> None:

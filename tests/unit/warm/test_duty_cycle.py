@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import ceil
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.units import NS_PER_MS, NS_PER_S
-from ebbgate.warm.duty_cycle import PERIOD_NS, DutyCycle
+from ebbgate.warm.duty_cycle import PERIOD_NS, REST_NS_MIN, DutyCycle
 
 SHARES = st.floats(0.05, 0.8)
 
@@ -34,13 +36,14 @@ def busy_ns(reads: list[tuple[int, int]], begin_ns: int, end_ns: int) -> int:
 def test_no_period_has_more_reads_than_its_share_and_one_read(
     share: float, durations_ns: list[int]
 ) -> None:
-    reads = played(DutyCycle(share), durations_ns)
+    duty = DutyCycle(share)
+    reads, period_ns = played(duty, durations_ns), ceil(duty.period_ns)
     most = max(
-        busy_ns(reads, edge, edge + PERIOD_NS)
+        busy_ns(reads, edge, edge + period_ns)
         for begin, end in reads
-        for edge in (begin, end - PERIOD_NS)
+        for edge in (begin, end - period_ns)
     )
-    assert most <= share * PERIOD_NS + max(durations_ns) + NS_PER_MS
+    assert most <= share * period_ns + max(durations_ns) + NS_PER_MS
 
 
 @given(SHARES, st.integers(NS_PER_MS, 3 * NS_PER_S))
@@ -57,6 +60,21 @@ def test_reads_come_in_bursts() -> None:
     rests = [begin - end for (_, end), (begin, _) in pairwise(reads)]
     assert rests[:99] == [0] * 99
     assert 0.7 * PERIOD_NS < max(rests[99:101]) < 0.8 * PERIOD_NS
+
+
+@pytest.mark.parametrize(("share", "burst_s"), [(0.4, 4), (0.8, 12)])
+def test_a_large_share_has_longer_bursts_and_rests_that_can_be_measured(
+    share: float, burst_s: float
+) -> None:
+    reads = played(DutyCycle(share), [PERIOD_NS // 400] * 1600)
+    rests = [begin - end for (_, end), (begin, _) in pairwise(reads)]
+    pauses = [rest for rest in rests if rest]
+    assert all(
+        rest == pytest.approx(burst_s / share * (1 - share) * NS_PER_S, rel=0.05) for rest in pauses
+    )
+    assert min(pauses) > 0.95 * REST_NS_MIN
+    burst_ns = next(number + 1 for number, rest in enumerate(rests) if rest) * PERIOD_NS // 400
+    assert burst_ns == pytest.approx(burst_s * NS_PER_S, rel=0.05)
 
 
 def test_another_share_counts_from_now_on() -> None:

@@ -196,7 +196,7 @@ def _close_period(state: PromoteState, now_ns: int, params: PromoteParams) -> Pr
         share=promote_share.close_period(
             state.share,
             params.time_share_max,
-            promote_share.felt_factor(benefit.gain_ns, benefit.cost_ns),
+            promote_share.return_ratio(benefit.gain_ns, benefit.cost_ns),
             moved=state.moved > 0,
         ),
         service=state.service.faded(),

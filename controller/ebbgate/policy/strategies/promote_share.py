@@ -2,9 +2,10 @@
 """Which share of time the mover may read, learned from what users feel of it. Pure.
 
 The p95 of users' reads while the mover reads is compared with that of the rest of the same period:
-where users feel it, the share is halved, otherwise it grows a little. A second of moves that spares
-the disk three may make users wait longer than one that spares it nothing, so the bound depends on
-the measured gain.
+where users feel it, the share is halved, otherwise it grows. A second of moves that spares the disk
+three may make users wait longer than one that spares it nothing, so the bound depends on the
+measured gain. So does the step: what is to be moved takes the same time with any share, and the
+sooner it is over, the sooner it pays.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ FELT_FACTOR_MAX: Final = 3.0
 """Users feel the mover where their p95 is more than a factor between these times the other p95."""
 _SHARE_FIRST: Final = 0.4
 _STEP: Final = 0.05
+_STEP_FACTOR_MAX: Final = 4.0
+"""The step is so many times as large where moves bring so many times their cost."""
 _READS_MIN: Final = 50
 """With fewer reads a p95 says nothing."""
 _MOVING_MIN: Final = 0.5
@@ -70,33 +73,46 @@ def sample(share: TimeShare, frame: Frame) -> TimeShare:
     return replace(share, moving=tuple(add(share.moving, counts)))
 
 
-def felt_factor(gain_ns: float | None, cost_ns: float | None) -> float:
+def return_ratio(gain_ns: float | None, cost_ns: float | None) -> float:
+    """Return how much disk time a second of moves spares; 1 before anything was measured."""
+    return gain_ns / cost_ns if gain_ns is not None and cost_ns else 1.0
+
+
+def felt_factor(ratio: float) -> float:
     """Return how many times as long users may wait while the mover reads.
 
     A share s of time in which they wait f times as long costs them s x (f - 1), and spares the disk
-    s x gain / cost. Before anything was measured both are taken to be the same.
+    s x `ratio` (see `return_ratio`).
     """
-    ratio = gain_ns / cost_ns if gain_ns is not None and cost_ns else 1.0
     return min(max(1.0 + ratio, FELT_FACTOR_MIN), FELT_FACTOR_MAX)
 
 
-def close_period(share: TimeShare, share_max: float, factor: float, *, moved: bool) -> TimeShare:
+def step(ratio: float) -> float:
+    """Return how much the share grows where users do not feel the mover. `ratio`: as above."""
+    return _STEP * min(max(ratio, 1.0), _STEP_FACTOR_MAX)
+
+
+def close_period(share: TimeShare, share_max: float, ratio: float, *, moved: bool) -> TimeShare:
     """Return the share for the next period.
 
-    `factor`: see `felt_factor`; `moved`: whether anything was moved in this period.
+    `ratio`: see `return_ratio`; `moved`: whether anything was moved in this period.
     """
-    found = replace(share, moving=(), resting=(), share=min(share.share, max(share_max, SHARE_MIN)))
+    share = replace(share, share=min(share.share, max(share_max, SHARE_MIN)))
+    found = replace(share, moving=(), resting=())
     if not moved:
         return found
-    if sum(share.moving) < _READS_MIN:
-        # There are hardly any users to disturb, or moves were over within a moment.
-        return replace(found, share=_within(found.share + _STEP, share_max))
-    if sum(share.resting) < _READS_MIN:
-        return found
+    few = [sum(each) < _READS_MIN for each in (share.moving, share.resting)]
+    if all(few):
+        # There are hardly any users to disturb.
+        return replace(found, share=_within(found.share + step(ratio), share_max))
+    if any(few):
+        # Moves were over within a moment, or a large share has left few rests: counted on.
+        return share
     moving = latency_percentile_ns(share.moving, 0.95) or 0
     resting = latency_percentile_ns(share.resting, 0.95) or 0
+    factor = felt_factor(ratio)
     felt = moving > factor * resting
-    wanted = found.share / 2 if felt else found.share + _STEP
+    wanted = found.share / 2 if felt else found.share + step(ratio)
     return replace(
         found,
         share=_within(wanted, share_max),

@@ -36,7 +36,7 @@ class PromoteParams:
     """
 
     files: tuple[str, ...] = ()
-    time_share_max: float = 0.5
+    time_share_max: float = 0.8
     cache_ratio_max: float = 1 / 8
     period_ns: int = 30 * 1_000_000_000
     read_p99_max_ns: int | None = None
