@@ -38,6 +38,7 @@ DONE: dict[str, Any] = {
     "checked": 100,
     "hits": 100,
     "elsewhere": 0,
+    "collects": False,
     **NO_BLOCKS,
 }
 

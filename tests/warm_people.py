@@ -35,7 +35,7 @@ class People:
     def hears(self, process: FakeProcess, event: str, **fields: Any) -> None:
         """Let the daemon take an event of a worker."""
         known = {"phase": "read", "read": 0, "total": 8 * MIB, "checked": 0, "hits": 0}
-        known |= {"elsewhere": 0, **NO_BLOCKS}
+        known |= {"elsewhere": 0, "collects": False, **NO_BLOCKS}
         self.now(lambda: process.events.put_nowait({"event": event, **known, **fields}))
 
     def now(self, act: Callable[[], object]) -> None:

@@ -121,7 +121,7 @@ class VolumeLoop:
     @property
     def urgent(self) -> bool:
         """Whether a gate is open that the next request closes."""
-        return self._acts() and self._outcome().closes_on_arrival
+        return self.acts and self._outcome().closes_on_arrival
 
     def return_is_near(self, within_ns: int) -> bool:
         """Return whether users, who are away now, are likely to be back in this time."""
@@ -165,13 +165,13 @@ class VolumeLoop:
         drifted = self.driver.rate_drifted(seen, steady=outcome.steady)
         again = knobs_settled and (self.driver.unsure or drifted)
         self._drive_gate(outcome, self.decision_count, again=again)
-        if self._acts():
+        if self.acts:
             self.driver.apply_other_knobs(
                 other_knobs(decision, self.policy), self.decision_count, retry=knobs_settled
             )
         elif knobs_settled and self.mode is not Mode.ENFORCE:
             self.driver.release_again(RELEASE_FAILED)
-        self.promotion = decision.promotion if self._acts() else None
+        self.promotion = decision.promotion if self.acts else None
         self._send_probe_settings(outcome)
         if frame.at_ns - self.last_sent_status_ns >= EACH_SECOND_NS:
             self.last_sent_status_ns = frame.at_ns
@@ -223,13 +223,18 @@ class VolumeLoop:
         self._step(self.overrides.apply(active))
         self.last_key = ()
 
+    @property
+    def acts(self) -> bool:
+        """Are decisions carried out now?"""
+        return self.mode is Mode.ENFORCE and not self.frozen and self.cleaning is None
+
     def keep_cutoff(self, least_bytes: int | None) -> None:
         """Let no strategy set a lower cutoff while a warm-up reads; None: it is over."""
         self._step(WarmChange(least_bytes))
 
     def collect_garbage(self) -> None:
-        """Have bcache collect its garbage now: a warm-up reads nothing meanwhile."""
-        if self._acts():
+        """Have bcache collect its garbage now, while nothing is read into the cache."""
+        if self.acts:
             job = garbage_job(Reason(*WARMED, self.decision_count))
             self.driver.submit("gc", job)
 
@@ -273,26 +278,21 @@ class VolumeLoop:
 
     # ---- what goes out -------------------------------------------------------------------------
     def _step(self, event: Event) -> Outcome:
-        self.state, outcome = step(
-            self.state, event, self.policy, self.now_ns(), applied=self._acts()
-        )
+        self.state, outcome = step(self.state, event, self.policy, self.now_ns(), applied=self.acts)
         return outcome
 
     def _outcome(self) -> Outcome:
         return Outcome(self.state, self.policy, self.now_ns())
 
-    def _acts(self) -> bool:
-        return self.mode is Mode.ENFORCE and not self.frozen and self.cleaning is None
-
     def _drive_gate(
         self, outcome: Outcome, decision: int, *, since_ns: int | None = None, again: bool = False
     ) -> None:
-        if self._acts():
+        if self.acts:
             self.driver.gate(outcome.ruling, decision, since_ns=since_ns, reassert=again)
 
     def _send_probe_settings(self, outcome: Outcome) -> None:
         settings = outcome.probe_settings
-        if not self._acts():
+        if not self.acts:
             settings = ProbeSettings(settings.wait_ns, 0)
         last, name = self.last_sent, self.volume.name
         if last is None or last.wait_ns != settings.wait_ns:
@@ -358,7 +358,7 @@ class VolumeLoop:
 
     def _log_decision(self, decision: Decision) -> None:
         """Log each strategy whose reason has another beginning than last time."""
-        suffix = "" if self._acts() else f" [{self.mode}: not applied]"
+        suffix = "" if self.acts else f" [{self.mode}: not applied]"
         for each in decision.proposals:
             reason = each.reason.split(":", 1)[0] + suffix
             if self.last_logged.get(each.strategy) != reason:
@@ -366,7 +366,7 @@ class VolumeLoop:
                 _LOG.info(DECISION, self.volume.name, each.strategy, each.reason, suffix)
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
-        if not (self._acts() or self.writer.pinned):
+        if not (self.acts or self.writer.pinned):
             return
         if self.signals.table_reloaded(seen):
             _LOG.warning(TABLE_RELOADED, self.volume.title)

@@ -27,9 +27,13 @@ class CacheFacts:
     cache_bytes: int
     bucket_bytes: int = 0
 
-    def command(self, name: str, volume: Volume) -> dict[str, object]:
-        """Return the command that lets a worker begin."""
-        burst = int(self.cache_bytes * BURST_SHARE) if volume.kind is Kind.BCACHE else 0
+    def command(self, name: str, volume: Volume, *, collects: bool = True) -> dict[str, object]:
+        """Return the command that lets a worker begin.
+
+        `collects`: the kernel may be asked to collect garbage.
+        """
+        collects = collects and volume.kind is Kind.BCACHE
+        burst = int(self.cache_bytes * BURST_SHARE) if collects else 0
         return {
             "command": name,
             "kind": str(volume.kind),

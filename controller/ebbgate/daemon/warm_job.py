@@ -23,14 +23,12 @@ from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.text import SHOWN_MAX, clean_text
-from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
-from ebbgate.warm.pace import COLLECTION_REST_S_MAX, Pace, Speed, disk_requests, pace
+from ebbgate.units import NS_PER_MS, format_bytes, format_rate
+from ebbgate.warm.pace import Pace, Speed, disk_requests, pace
 from ebbgate.warm.plan import RUN_BYTES_MAX
 from ebbgate.warm.promotion_watch import BlockReads, PromotionWatch
 
 _LOG = logging.getLogger(__name__)
-_PREPARE_NS: Final = NS_PER_S
-"""Until the knobs that a warm-up needs are written."""
 _NEAR_NS: Final = 300 * NS_PER_MS
 """The pace changes at ticks, 250 ms apart, and a read that is under way ends."""
 SILENT_S: Final = 60.0
@@ -57,7 +55,8 @@ class WarmJob:
     """`on_change`: called after each change of the status, and `on_end` once it is over.
 
     `queued`: waits for another job of the volume, without a process; `is_next`: its turn has come.
-    `sent`: the last pace that the worker has. `stepped_ns`, `rests_until_ns`: on CLOCK_MONOTONIC.
+    `sent`: the last pace that the worker has. `stepped_ns`: on CLOCK_MONOTONIC. `collects`: it
+    waits for a garbage collection.
     `promoted_before`: promotions of users' misses when it began, and stops for them.
     """
 
@@ -73,7 +72,7 @@ class WarmJob:
     is_next: bool = False
     sent: Pace | None = None
     stepped_ns: int = 0
-    rests_until_ns: int = 0
+    collects: bool = False
     ticks_without_disk: int = 0
     phase: str = "read"
     promoted_before: tuple[int, int] = (0, 0)
@@ -101,10 +100,9 @@ class WarmJob:
         self.loop, self.queued, self.is_next = loop, False, False
         volume = loop.volume
         self.promoted_before = loop.promoted.others or 0, loop.promoted.holds
-        self.process.send(facts.command("start", volume))
+        self.process.send(facts.command("start", volume, collects=loop.acts))
         if volume.kind is Kind.BCACHE:
             loop.keep_cutoff(RUN_BYTES_MAX)
-            self._collect_garbage(_PREPARE_NS)
         _LOG.info(WARM_BEGUN, volume.title, self.status.id, self.status.target, self.status.who)
         self._task = asyncio.create_task(self._follow(volume.title))
         self.on_tick()
@@ -124,9 +122,7 @@ class WarmJob:
             ticks_without_disk=self.ticks_without_disk,
             return_is_near=self.loop.return_is_near(_NEAR_NS),
         )
-        if self.now_ns() < self.rests_until_ns:
-            found = Pace(Speed.HOLD, "the cache is prepared for the next part")
-        elif why := self.loop.promoted.why(frame.at_ns):
+        if why := self.loop.promoted.why(frame.at_ns):
             found = Pace(Speed.HOLD, why)
         self._apply(found)
 
@@ -181,6 +177,9 @@ class WarmJob:
             state = JobState.PAUSED
         elif found.speed is not Speed.GO:
             state = JobState.WAITING
+        elif self.collects:
+            found = Pace(Speed.HOLD, "the cache is prepared for the next part")
+            state = JobState.WAITING
         self._change(state=state, why=found.why)
 
     def _count_promotions(self, watch: PromotionWatch) -> None:
@@ -229,25 +228,18 @@ class WarmJob:
             return
         if self.loop is not None:
             self.loop.promoted.on_reads(self.loop.now_ns(), BlockReads.of(event))
-        self.phase = event["phase"]
+        self.phase, self.collects = event["phase"], event["collects"] is True
         checked = event["checked"]
         ratio = event["hits"] / checked if checked else None
         fields = {"read_bytes": event["read"], "total_bytes": event["total"]}
         self._change(**fields, hit_ratio=ratio)
-        if name == "burst":
-            self._collect_garbage(int(min(event["rest"], COLLECTION_REST_S_MAX) * NS_PER_S))
+        if name == "burst" and self.loop is not None:
+            self.loop.collect_garbage()
         elif name == "done":
             elsewhere = event["elsewhere"] / (checked or 1)
             self._over(JobState.DONE, self._result(ratio or 0.0, elsewhere))
         if self.sent is not None:
             self._show(self.sent)
-
-    def _collect_garbage(self, rest_ns: int) -> None:
-        """Have the kernel collect garbage while nothing is read."""
-        if self.loop is not None:
-            self.loop.collect_garbage()
-        self.rests_until_ns = self.now_ns() + rest_ns
-        self.sent = None
 
     def _result(self, ratio: float, elsewhere: float) -> str:
         text = f"{ratio:.1%} of a sample is in the cache"

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.units import KIB, NS_PER_S
-from ebbgate.warm.collection import POLL_NS, Collection
+from ebbgate.warm.collection import POLL_NS
 from ebbgate.warm.duty_cycle import DutyCycle
 from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
@@ -57,8 +57,7 @@ class Sample:
 class Mover(Reader):
     """`queue`: chunks to read. `under_way`: being read. `checks`: chunks to look for, in order.
 
-    `rests_until_ns`: no read before that. `collection`: of garbage, during which what is read is
-    not cached. `ended`: see `BcachePlan`.
+    `rests_until_ns`: no read before that. `ended`: see `BcachePlan`.
     """
 
     run: int = 0
@@ -68,7 +67,6 @@ class Mover(Reader):
     under_way: tuple[int, ...] = ()
     checks: deque[Sample] = field(default_factory=deque)
     rests_until_ns: int = 0
-    collection: Collection | None = None
     ended: dict[int, int] = field(default_factory=dict)
     _moved: list[int] = field(default_factory=list)
     _failed: list[int] = field(default_factory=list)
@@ -107,12 +105,8 @@ class Mover(Reader):
         self._since_burst += piece.length_bytes
         if self.burst and self._since_burst >= self.burst:
             self._since_burst = 0
-            self._collect(time.monotonic_ns())
-
-    def _collect(self, now_ns: int) -> None:
-        """Have garbage collected before the kernel does so beside reads."""
-        self.collection = Collection.begin(self.internal, now_ns, self.rest_s())
-        self._report(now_ns, collect=True)
+            self.collect()
+            self._report(time.monotonic_ns(), collect=True)
 
     def _add_to_sample(self, chunk: int) -> None:
         if not self.checks or len(self.checks[-1].chunks) == SAMPLE:
@@ -197,11 +191,8 @@ class Mover(Reader):
         if self.held or not (self.queue or self.under_way or self.checks):
             return longest
         due_ns = self.rests_until_ns - now_ns
-        if self.collection is not None:
-            if self.collection.is_over(now_ns):
-                self.collection = None
-            else:
-                due_ns = max(due_ns, POLL_NS)
+        if self.collects(now_ns):
+            due_ns = max(due_ns, POLL_NS)
         if not (self.queue or self.under_way):
             due_ns = max(due_ns, self.checks[0].due_ns - now_ns)
         return max(0, min(longest, max(due_ns, self.duty.wait_ns(now_ns))))

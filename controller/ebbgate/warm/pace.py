@@ -34,7 +34,7 @@ little less is read, and then the collection is begun while nothing is read.
 """
 _COLLECTION_REST_S: Final = 2.0
 """Where it is not known how long a collection takes: none was yet."""
-_COLLECTION_REST_S_MIN, COLLECTION_REST_S_MAX = 0.25, 20.0
+_COLLECTION_REST_S_MIN, _COLLECTION_REST_S_MAX = 0.25, 20.0
 _COLLECTIONS_A_REST: Final = 4
 """It takes longer the more is in the cache, and while requests are under way."""
 
@@ -143,7 +143,7 @@ def collection_rest_s(longest_ms: int | None) -> float:
     if not longest_ms or longest_ms < 0:
         return _COLLECTION_REST_S
     rest_s = _COLLECTIONS_A_REST * longest_ms / 1000
-    return min(max(rest_s, _COLLECTION_REST_S_MIN), COLLECTION_REST_S_MAX)
+    return min(max(rest_s, _COLLECTION_REST_S_MIN), _COLLECTION_REST_S_MAX)
 
 
 def disk_requests(frame: Frame) -> int:

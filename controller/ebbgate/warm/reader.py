@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate.warm.collection import LONGEST
+from ebbgate.warm.collection import LONGEST, Collection
 from ebbgate.warm.pace import collection_rest_s
 from ebbgate.warm.plan import READ_BYTES_MAX, UNIT_BYTES, Read
 from ebbgate.warm.target import Target
@@ -42,6 +42,7 @@ class Reader:
     a cache that does not. `elsewhere`: places that were looked for in the cache, of which the
     volume saw nothing: they lie on another device below the file. `touched`, `brought`, `pending`:
     see `BlockReads`. `internal`: the folder in which bcache shows how its garbage collections went.
+    `collection`: the one under way: what is read meanwhile is not cached.
     """
 
     target: Target
@@ -51,6 +52,7 @@ class Reader:
     burst: int = 0
     elsewhere: int = 0
     internal: Path = Path()
+    collection: Collection | None = None
     touched: int = 0
     brought: int = 0
     pending: int = 0
@@ -173,8 +175,18 @@ class Reader:
         """Return how many reads the backing device has completed."""
         return _reads(self._backing)
 
+    def collect(self) -> None:
+        """Read nothing until a garbage collection is over. The caller asks for one."""
+        self.collection = Collection.begin(self.internal, time.monotonic_ns(), self.rest_s())
+
+    def collects(self, now_ns: int) -> bool:
+        """Is garbage being collected?"""
+        if self.collection is not None and self.collection.is_over(now_ns):
+            self.collection = None
+        return self.collection is not None
+
     def rest_s(self) -> float:
-        """Return for how long the kernel needs to collect garbage after a burst."""
+        """Return for how long the kernel needs to collect garbage at most."""
         try:
             return collection_rest_s(int((self.internal / LONGEST).read_text()))
         except (OSError, ValueError):

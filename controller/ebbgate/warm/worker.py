@@ -9,8 +9,9 @@ may hang in the kernel, and at the lowest priority.
     in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
     out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits",
-         "elsewhere", "touched", "brought", "pending", "rest"}; `rest`: seconds without reads after
-         a burst; for the three before it see `BlockReads`
+         "elsewhere", "collects", "touched", "brought", "pending"}; `burst`: bcache is to collect
+         garbage, and until that is over (`collects`) nothing is read; for the last three see
+         `BlockReads`
 
 A request with "layout" is another one: see `ebbgate.layout.survey`.
 For chunks of a volume (`{"command": "serve"}` instead of `start`) see `mover`.
@@ -38,6 +39,7 @@ from ebbgate.layout.postgres_names import RelationNames
 from ebbgate.layout.survey import SECONDS_MAX, survey
 from ebbgate.units import MIB, NS_PER_S, format_bytes
 from ebbgate.warm import touch
+from ebbgate.warm.collection import POLL_NS
 from ebbgate.warm.mover import Mover
 from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import (
@@ -112,6 +114,8 @@ class Worker(Reader):
         if not pieces:
             raise Unavailable("there is nothing to warm", "it is empty, or all of it was left out")
         by_block = self.kind == "dm-cache"
+        if self.burst:
+            self._collect()
         reads = ParallelReads(self.target.handle, self._buffer)
         share = -1.0
         for number in range(_PASSES_MAX):
@@ -193,11 +197,16 @@ class Worker(Reader):
         if self.allowed is not None:
             self.allowed -= 1
         if self.burst and self._since_burst >= self.burst:
-            self._since_burst, self.allowed = 0, 0
-            self._report("burst")
+            self._collect()
         if self.rate:
             busy_ns = cost_bytes * NS_PER_S // self.rate
             self._due_ns = max(self._due_ns, time.monotonic_ns()) + busy_ns
+
+    def _collect(self) -> None:
+        """Have garbage collected before the kernel does so beside reads."""
+        self._since_burst = 0
+        self.collect()
+        self._report("burst")
 
     # ---- the check -----------------------------------------------------------------------------
     def _sample(self, pieces: Sequence[Piece], number: int) -> Sequence[Read]:
@@ -245,9 +254,11 @@ class Worker(Reader):
                     raise Unavailable(changed)
             self._report_when_due(now_ns)
             stopped = self.allowed is not None and self.allowed <= 0
-            late_ns = self._due_ns - now_ns
+            collects = self.collects(now_ns)
+            late_ns = POLL_NS if collects else self._due_ns - now_ns
             timeout = 1.0 if stopped else max(0.0, min(1.0, late_ns / NS_PER_S))
-            if not self.listen(timeout) and not stopped and self._due_ns <= time.monotonic_ns():
+            waits = self.listen(timeout) or stopped or collects
+            if not waits and self._due_ns <= time.monotonic_ns():
                 return
 
     def on_command(self, command: dict[str, Any]) -> None:
@@ -271,8 +282,8 @@ class Worker(Reader):
             checked=self.checked,
             hits=self.hits,
             elsewhere=self.elsewhere,
+            collects=self.collection is not None,
             **self.block_reads(),
-            rest=self.rest_s() if event == "burst" else 0,
         )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon import pin_intents, warm_intents, warm_job, warm_process
 from ebbgate.daemon.intent_dispatcher import DEADLINE_S, IntentOutcome
 from ebbgate.model.override import IntentKind
@@ -78,7 +77,6 @@ def test_the_answer_names_what_hangs_before_the_request_is_given_up() -> None:
 def test_it_stops_at_once_when_users_return(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ebbgate.daemon.warm_job._PREPARE_NS", 0)
     people.warm()
     (process,) = FakeProcess.made
     warm = people.intents.dispatcher.warm
@@ -90,42 +88,38 @@ def test_it_stops_at_once_when_users_return(
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_the_kernel_collects_garbage_before_a_warm_up_only_in_enforce(
+def test_garbage_is_collected_where_the_worker_asks_for_it_only_in_enforce(
     people: People, mode: Mode
 ) -> None:
     volume = people.intents.volume
     volume.loop.set_mode(mode, "test")
     people.warm()
+    (process,) = FakeProcess.made
+    (start,) = (each for each in process.sent if each.get("command") == "start")
+    assert (start["burst"] > 0) == (mode is Mode.ENFORCE)
+    people.hears(process, "burst", collects=True)
     people.now(volume.loop.settled().result)
     assert volume.sysfs.log.count(("trigger_gc", "1")) == (mode is Mode.ENFORCE)
 
 
-def test_the_kernel_collects_garbage_after_each_burst_while_nothing_is_read(
+def test_people_see_that_it_waits_for_the_collection(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collections: list[str] = []
-    monkeypatch.setattr(VolumeLoop, "collect_garbage", lambda loop: collections.append(loop.mode))
+    monkeypatch.setattr(warm_job, "pace", lambda *_, **__: Pace(Speed.GO))
     people.warm()
     (process,) = FakeProcess.made
-    people.hears(process, "burst", rest=30)
-    assert len(collections) == 2
     people.now(lambda: people.intents.dispatcher.warm.on_tick("bcache0"))
-    assert process.commands[-1] == "hold"
-    assert people.jobs[0].why == "the cache is prepared for the next part"
-
-
-def test_no_rest_that_a_worker_asks_for_is_without_end(people: People) -> None:
-    people.warm()
-    (process,) = FakeProcess.made
-    people.hears(process, "burst", rest=float("inf"))
-    assert not process.ended
-    assert not people.jobs[0].state.over
+    people.hears(process, "burst", collects=True)
+    (job,) = people.jobs
+    assert (job.state, job.why) == ("waiting", "the cache is prepared for the next part")
+    people.hears(process, "progress")
+    (job,) = people.jobs
+    assert (job.state, job.why) == ("reading", "")
 
 
 def test_it_waits_where_users_misses_are_promoted_more_often_beside_it(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ebbgate.daemon.warm_job._PREPARE_NS", 0)
     watch = people.intents.volume.loop.promoted
     watch.others, watch.holds = 100, 3
     people.warm()

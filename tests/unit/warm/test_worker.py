@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,15 +93,24 @@ def test_one_pass_is_enough_where_all_are_hits(
     assert len(whole) == (2 if kind == "bcache" else 32)
 
 
-def test_a_burst_ends_with_the_time_that_the_kernel_needs(
+def test_nothing_is_read_while_garbage_is_collected(
     machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    """Before the first read, and after each burst."""
+    machine.cached = True
     worker = machine.worker("bcache")
     worker.burst, worker.internal = MIB, tmp_path
-    (tmp_path / LONGEST).write_text("100\n")
-    worker.send(Read(0, MIB), MIB)
-    event = last_event(capsys)
-    assert (event["event"], event["rest"], worker.allowed) == ("burst", 0.4, 0)
+    (tmp_path / LONGEST).write_text("150\n")
+    worker.run_to_end()
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    bursts = [number for number, event in enumerate(events) if event["event"] == "burst"]
+    assert len(bursts) == 3
+    for begin, end in pairwise(bursts):
+        waits = events[begin:end]
+        assert len(waits) == 3, "0.6 s, of which it says something each quarter second"
+        # The event of a burst comes before its last read is counted.
+        assert len({event["read"] for event in waits[1:]}) == 1
+        assert all(event["collects"] for event in waits)
 
 
 def test_a_file_that_has_moved_on_its_loop_device_is_not_called_warm(
