@@ -103,9 +103,9 @@ class WarmJob:
         self.process.send(facts.command("start", volume, collects=loop.acts))
         if volume.kind is Kind.BCACHE:
             loop.keep_cutoff(RUN_BYTES_MAX)
+        # It reads from the next tick on, which writes the knobs that it needs.
         _LOG.info(WARM_BEGUN, volume.title, self.status.id, self.status.target, self.status.who)
         self._task = asyncio.create_task(self._follow(volume.title))
-        self.on_tick()
 
     # ---- what comes in -------------------------------------------------------------------------
     def on_tick(self) -> None:
