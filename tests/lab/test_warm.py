@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench.product import Product
+from tests.bench.product import PYTHON, Product, stage_in_guest
 from tests.bench.warm_file import (
     FILE,
     PAST,
@@ -25,6 +25,28 @@ from tests.lab.layout_stacks import MOUNT, half_cached, loop, mounted
 from tests.lab.session import Session
 
 MIB = 4
+COLLECTIONS = """
+import sys, time
+from pathlib import Path
+from ebbgate.warm.collection import Collection
+
+internal = Path(sys.argv[1])
+
+
+def seen(asks, seconds):
+    time.sleep(1.5)
+    collection = Collection.begin(internal, time.monotonic_ns(), 60)
+    if asks:
+        (internal / "trigger_gc").write_text("1")
+    end = time.monotonic() + seconds
+    while not collection.is_over(time.monotonic_ns()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return collection.is_over(time.monotonic_ns())
+
+
+print(*[seen(*each) for each in ((True, 30), (True, 30), (False, 4), (True, 30))])
+"""
+"""Whether the end of a collection is seen, with and without one, before it counts as over."""
 
 
 @pytest.mark.full
@@ -41,6 +63,17 @@ def test_a_scattered_file_is_in_the_cache_after_a_warm_up(
             (row,) = product.rows("SELECT max(read_bytes_per_s) FROM samples")
             assert (row[0] or 0) < 64 << 10, "its reads count as load of users"
             assert missed(guest, stack, offset=8192) <= 1 - share
+
+
+@pytest.mark.full
+def test_the_end_of_a_garbage_collection_is_seen(guest: Session) -> None:
+    with BcacheStack(guest) as stack:
+        wear_in(guest, stack)
+        internal = f"/sys/block/{stack.volume}/bcache/cache/internal"
+        env = {"PYTHONPATH": str(stage_in_guest(guest))}
+        argv = [PYTHON, "-c", COLLECTIONS, internal]
+        found = guest.run(argv, env=env, timeout_s=180).check().stdout.split()
+        assert found == ["True", "True", "False", "True"]
 
 
 @pytest.mark.full

@@ -2,7 +2,8 @@
 """Tells when a garbage collection of bcache that was asked for is over. I/O: sysfs.
 
 The kernel's time_stats `btree_gc` (drivers/md/bcache/sysfs.c) show how long the longest one took,
-and for how many whole seconds the last one has been over: -1 before the first.
+and for how many whole seconds the last one has been over: -1 before the first. So the end of one
+that takes some milliseconds cannot be told where the one before ended less than a second earlier.
 """
 
 from __future__ import annotations

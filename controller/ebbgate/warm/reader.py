@@ -38,11 +38,12 @@ Counts = tuple[int | None, int]
 class Reader:
     """What the workers have in common; each decides when it reads (`wait`) and how (`send`).
 
-    `unit`, `block`: see `CacheFacts`. `burst`: bytes after which the kernel collects garbage, 0 for
-    a cache that does not. `elsewhere`: places that were looked for in the cache, of which the
-    volume saw nothing: they lie on another device below the file. `touched`, `brought`, `pending`:
-    see `BlockReads`. `internal`: the folder in which bcache shows how its garbage collections went.
-    `collection`: the one under way: what is read meanwhile is not cached.
+    `unit`, `block`: see `CacheFacts`. `burst`: bytes after which garbage is to be collected; 0 for
+    a cache without any, or where the kernel may not be asked. `elsewhere`: places that were looked
+    for in the cache, of which the volume saw nothing: they lie on another device below the file.
+    `touched`, `brought`, `pending`: see `BlockReads`. `internal`: the folder in which bcache shows
+    how its garbage collections went. `collection`: the one under way: what is read meanwhile is not
+    cached.
     """
 
     target: Target

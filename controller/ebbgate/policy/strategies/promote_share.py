@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which share of time the mover may read, learned from what users feel of it. Pure.
 
-The p95 of users' reads while the mover reads is compared with that of the rest of the same period:
-where users feel it, the share is halved, otherwise it grows. A second of moves that spares the disk
-three may make users wait longer than one that spares it nothing, so the bound depends on the
-measured gain. So does the step: what is to be moved takes the same time with any share, and the
-sooner it is over, the sooner it pays.
+The p95 of users' reads while the mover reads is compared with that of the rest of the time, over a
+period, or over as many as it takes until both have enough reads: where users feel it, the share is
+halved, otherwise it grows. A second of moves that spares the disk three may make users wait longer
+than one that spares it nothing, so the bound depends on the measured gain. So does the step: what
+is to be moved takes the same time with any share, and the sooner it is over, the sooner it pays.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOVING_MIN: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TimeShare:
-    """The share, and the latency of users' reads in this period.
+    """The share, and the latency of users' reads by which it is judged next.
 
     - `sampled_ns`: the end of the last window that was counted; `busy_ns`: of the mover since then.
     - `before_busy`: whether the mover was busy in the window before.
