@@ -33,6 +33,7 @@ from tests.lab.disk_layers import Layer, crypt, linear_volume, partition, raid1
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
 from tests.lab.hdd_control import HddControl
+from tests.lab.hdd_queue import AS_SOLD, PLAIN
 from tests.lab.knobs import selected
 from tests.lab.session import Session
 from tests.lab.test_hdd_as_sold import SHALLOW, SHALLOW_DEPTH
@@ -41,7 +42,7 @@ _BOTH: Final = ("hdd0", "hdd1")
 _DIRTY: Final = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
 _DEPTH: Final = "device/queue_depth"
 _SCHEDULER: Final = "queue/scheduler"
-_SLOW: Final = 8.0
+_SLOW: Final = 32.0
 _EXPIRE: Final = "queue/iosched/read_expire"
 _QUEUE: Final = (_DEPTH, _SCHEDULER, "queue/nr_requests", "queue/max_sectors_kb", _EXPIRE)
 _STACKS: Final = [
@@ -94,15 +95,15 @@ class Disks:
 
     @contextmanager
     def slow(self) -> Iterator[None]:
-        """The disks take many times as long for everything, so that a gap ends later."""
+        """Each write waits for the head, which takes many times as long: a gap lasts minutes."""
         with self.controls() as pages:
             for page in pages:
-                page.scale = _SLOW
+                page.scale, page.features = _SLOW, PLAIN
             try:
                 yield
             finally:
                 for page in pages:
-                    page.scale = 1.0
+                    page.scale, page.features = 1.0, AS_SOLD
 
     @contextmanager
     def controls(self) -> Iterator[list[HddControl]]:
@@ -156,10 +157,11 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
         in_a_gap(product, stack, disks)
         assert others.queues() == others_before
         queues_turn(product, disks, deep)
-        fio.run(sold_guest, gap_drain.fill_job(stack.device, _DIRTY), seed=5)
-        queues_turn(product, disks, SHALLOW_DEPTH)
-        product.stop(signal.SIGKILL)
-        assert disks.all(_DEPTH) == {SHALLOW_DEPTH}
+        with disks.slow():
+            fio.run(sold_guest, gap_drain.fill_job(stack.device, _DIRTY), seed=5)
+            queues_turn(product, disks, SHALLOW_DEPTH)
+            product.stop(signal.SIGKILL)
+            assert disks.all(_DEPTH) == {SHALLOW_DEPTH}
         restored = product.cli("restore")
         for knob in (*disks.knobs("queue_depth"), *disks.knobs("scheduler")):
             assert knob in restored
@@ -169,10 +171,12 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
 
 def in_a_gap(product: Product, stack: BcacheStack, disks: Disks) -> None:
     """Dirty data, a gap: the queues are shallow, people are told, and all of it is destaged."""
-    # A command takes seconds in the guest: the gap must outlast two of them.
+    # A command takes seconds in the guest, a dozen on a busy host: the gap must outlast both.
     with disks.slow():
+        # What is on its way to the disks still counts as dirty: their counts are taken before it.
+        written = disks.written_bytes()
         fio.run(stack.session, gap_drain.fill_job(stack.device, _DIRTY), seed=4)
-        written, dirty_bytes = disks.written_bytes(), stack.dirty_bytes()
+        dirty_bytes = stack.dirty_bytes()
         # A late request closes the gate for a moment, and the queue stays shallow meanwhile.
         product.wait_until(
             lambda: (disks.all(_DEPTH), stack.knob("writeback_percent")) == ({SHALLOW_DEPTH}, "0"),
