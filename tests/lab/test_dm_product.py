@@ -70,6 +70,7 @@ def test_the_gate_of_a_volume_without_lvm_is_shut_and_opened(guest: Session) -> 
         shut_then_open(stack)
 
 
+@pytest.mark.full
 def test_writecache_is_measured_and_its_limits_are_reported(guest: Session) -> None:
     with DmWritecacheStack(guest) as stack, Product(guest) as product:
         fio.run(guest, fill_job(stack.device, SMALL), seed=5)

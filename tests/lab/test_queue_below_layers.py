@@ -38,6 +38,8 @@ from tests.lab.knobs import selected
 from tests.lab.session import Session
 from tests.lab.test_hdd_as_sold import SHALLOW, SHALLOW_DEPTH
 
+pytestmark = pytest.mark.full
+
 _BOTH: Final = ("hdd0", "hdd1")
 _DIRTY: Final = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
 _DEPTH: Final = "device/queue_depth"
@@ -48,9 +50,9 @@ _QUEUE: Final = (_DEPTH, _SCHEDULER, "queue/nr_requests", "queue/max_sectors_kb"
 _STACKS: Final = [
     # What an installer makes of two disks: a mirror of partitions, LVM on it, encrypted.
     pytest.param(_BOTH, (linear_volume, crypt), id="crypt-lvm-raid1"),
-    pytest.param(_BOTH, (), id="raid1", marks=pytest.mark.full),
-    pytest.param(("hdd0",), (linear_volume,), id="lvm", marks=pytest.mark.full),
-    pytest.param(("hdd0",), (linear_volume, crypt), id="crypt-lvm", marks=pytest.mark.full),
+    pytest.param(_BOTH, (), id="raid1"),
+    pytest.param(("hdd0",), (linear_volume,), id="lvm"),
+    pytest.param(("hdd0",), (linear_volume, crypt), id="crypt-lvm"),
 ]
 
 

@@ -84,6 +84,7 @@ def logged(machine: Session, unit: str, message: LogMessage) -> dict[str, str]:
     return found
 
 
+@pytest.mark.full
 def test_the_web_service_logs_to_the_journal(machine: Session) -> None:
     machine.check(f"systemctl start {WEB}", timeout_s=120)
     assert_logged(machine, WEB, WEB_LISTENING)
@@ -135,6 +136,7 @@ def test_a_daemon_that_is_killed_leaves_no_knob(machine: Session, both: Both) ->
     both.wait_until_back(GRACE_S)
 
 
+@pytest.mark.full
 def test_the_restore_unit_restores_where_the_service_could_not(
     machine: Session, both: Both
 ) -> None:
