@@ -11,6 +11,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from ebbgate.model.heat import WINDOW_S
 from ebbgate.units import MIB, NS_PER_MS
 from tests.bench.context import Context, Scenario
 from tests.bench.postgres_volume import (
@@ -24,7 +25,7 @@ from tests.bench.postgres_volume import (
 from tests.bench.report import Report, medians
 from tests.lab.guest import Guest
 
-HOT_S = 10
+HOT_S = WINDOW_S
 DISK_MS = 8.0
 """About what one read takes: a gain of less is none."""
 
