@@ -60,7 +60,7 @@ POLICY_TEXT = """\
 version: 1
 name: kept
 match: {volume: %s}
-limits: {destage_rate: {max: 256KiB/s}}
+limits: {destage_rate: {max: 64KiB/s}}
 strategies: [idle_destage, stream_bypass]
 """
 """So slow that a gate stays open while packages are installed."""
