@@ -14,9 +14,9 @@
 #define HEAT_CHUNK_SECTORS_LOG2 11
 
 /*
- * 8192 sets of two, 128 KiB. The loader takes all entries every 5 s. Of the chunks of 1,500
- * random requests, which a disk makes in 10 s, one in 200 has no room, of 3,000 one in 50. Hot
- * ones come early.
+ * 8192 sets of two, 128 KiB. The loader takes all entries every 10 s, in which a disk makes 1,500
+ * random requests: of so many chunks one in 200 has no room, of 3,000 one in 50. Hot ones come
+ * early.
  */
 #define HEAT_SET_BITS 13
 #define HEAT_WAYS 2

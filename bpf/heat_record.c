@@ -5,8 +5,7 @@
 #include "heat_table.h"
 #include "records.h"
 
-/* controller/ebbgate/model/heat.py tells people of it. */
-#define HEAT_PERIOD_NS (5 * NS_PER_S)
+#define HEAT_PERIOD_NS (10 * NS_PER_S)
 /* The reader refuses more (HEAT_CHUNKS_MAX in controller/ebbgate/probes/protocol.py). */
 #define RECORD_CHUNKS_MAX 2048
 #define HEAT_NUMBERS 4

@@ -17,7 +17,7 @@ from statistics import fmean, median
 
 from ebbgate.model.decision import GateKind
 from ebbgate.model.frame import Frame, PathLatency, Rates
-from ebbgate.model.heat import WINDOW_S, ChunkMisses, HeatPeriod
+from ebbgate.model.heat import ChunkMisses, HeatPeriod
 from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.engine import Policy, State, step
@@ -32,7 +32,7 @@ RULES = 20
 TICKS = 200
 TICK_NS = 250 * NS_PER_MS
 EDGES = 2000
-WINDOW_NS = WINDOW_S * NS_PER_S
+WINDOW_NS = 10 * NS_PER_S
 WINDOW_CHUNKS, WINDOW_CHUNKS_MAX = 512, 2048
 _RULE = (
     "  - {{name: rule-{n}, why: A load., when: {{any: [{{all: [{{dirty_ratio: '> {low}%'}},"
@@ -130,7 +130,7 @@ class Edges:
 
 
 def window(at_ns: int, count: int, random: Random) -> HeatPeriod:
-    """Return the misses of the window before, half of them in a hot part of the volume."""
+    """Return the misses of the 10 s before, half of them in a hot part of the volume."""
     chunks = [random.randrange(100_000 if half else 4_000) for half in (0, 1) * (count // 2)]
     found = tuple(ChunkMisses(chunk, random.randrange(1, 30)) for chunk in dict.fromkeys(chunks))
     return HeatPeriod(at_ns - WINDOW_NS, at_ns, found)

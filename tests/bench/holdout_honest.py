@@ -11,7 +11,6 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from ebbgate.model.heat import WINDOW_S
 from ebbgate.units import MIB, NS_PER_MS
 from tests.bench.context import Context, Scenario
 from tests.bench.postgres_volume import (
@@ -25,7 +24,7 @@ from tests.bench.postgres_volume import (
 from tests.bench.report import Report, medians
 from tests.lab.guest import Guest
 
-HOT_S = WINDOW_S
+HOT_S = 10
 DISK_MS = 8.0
 """About what one read takes: a gain of less is none."""
 

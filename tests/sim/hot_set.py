@@ -17,7 +17,7 @@ from typing import Final
 
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame, PathLatency
-from ebbgate.model.heat import CHUNK_BYTES, WINDOW_S, ChunkMisses, HeatPeriod, VolumeLayout
+from ebbgate.model.heat import CHUNK_BYTES, ChunkMisses, HeatPeriod, VolumeLayout
 from ebbgate.model.promotion import ChunksMoved, Promotion
 from ebbgate.model.records import Direction
 from ebbgate.policy.engine import PROMOTE_HOT, Policy, State, step
@@ -28,6 +28,7 @@ from ebbgate.warm.duty_cycle import DutyCycle
 
 READ_NS: Final = 8 * NS_PER_MS
 MOVE_NS: Final = 16 * NS_PER_MS
+WINDOW_S: Final = 10
 _HIT_BUCKET, _MISS_BUCKET, _SLOW_MISS_BUCKET = 24, 48, 56
 
 Load = Callable[[Random, int], Iterable[int]]

@@ -86,7 +86,7 @@ class Frame:
     - `promotions`: of dm-cache, since its table was loaded.
     - `cache_written_bytes`: written to the devices of the cache since boot, by whomever.
     - `disk_write_cache`: a hard disk below has a volatile write cache, as the kernel knows it.
-    - `heat`: where users missed the cache, in the last window of the probe.
+    - `heat`: where users missed the cache, in the last period of 10 s for which the probe told.
     - `layout`: who owns the chunks of the volume; None until it was read.
     - `backing_power`: whether the disks below turn; asked for every 30 s at most.
     - `foreign_knobs`: knobs that ebbgate leaves alone: manual, set by a person, or refused.

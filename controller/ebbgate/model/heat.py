@@ -13,8 +13,6 @@ from ebbgate.units import MIB
 
 CHUNK_BYTES: Final = MIB
 """Misses are counted by parts of this size (bpf/heat.h), numbered from the volume's start."""
-WINDOW_S: Final = 5
-"""The probe tells so often which were missed (bpf/heat_record.c)."""
 HEAT_BINS_MAX: Final = 256
 """The picture of a volume has at most so many parts."""
 

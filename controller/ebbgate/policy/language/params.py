@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ebbgate.model.heat import WINDOW_S
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import (
     IDLE_DESTAGE,
@@ -335,7 +334,7 @@ PROMOTE: Final = (
         _duration(20 * NS_PER_S, HOUR_NS),
         ("period_ns",),
         "After this time it is judged what moves have brought, and how much of the time they may"
-        f" take. What is moved is chosen every {WINDOW_S} s.",
+        " take. What is moved is chosen every 10 s.",
     ),
 )
 

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from ebbgate.model.decision import Condition
 from ebbgate.model.frame import Frame
-from ebbgate.model.heat import WINDOW_S
 from ebbgate.policy.strategies import promote_stop
 from ebbgate.policy.strategies.promote_benefit import (
     HELD_OUT,
@@ -19,8 +17,6 @@ from ebbgate.policy.strategies.promote_choice import COST_MARGIN, Plan
 from ebbgate.policy.strategies.promote_hot import PromotePhase, PromoteState
 from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.units import format_bytes, format_ns, format_ratio
-
-_WINDOWS: Final = f"two windows of {WINDOW_S} s"
 
 
 def reason(state: PromoteState, now_ns: int) -> str:
@@ -40,7 +36,7 @@ def _why(state: PromoteState, now_ns: int) -> str:
     if plan.listed:
         return _progress(plan)
     if not plan.admitted:
-        return f"no part of the volume was missed in {_WINDOWS} of late"
+        return "no part of the volume was missed in two windows of 10 s of late"
     best, least = format_ns(max(0.0, plan.best_ns)), format_ns(plan.least_ns)
     if plan.best_ns > plan.least_ns:
         return "the cache takes no more in this period"
@@ -78,7 +74,7 @@ def _of_choice(plan: Plan) -> Iterator[Condition]:
     if not plan.at_ns:
         return
     yield Condition(
-        f"MiB missed in {_WINDOWS}, with those of their files",
+        "MiB missed in two windows of 10 s, with those of their files",
         f"{plan.admitted}",
         ">=",
         "1",
