@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.model.decision import Decision
-from ebbgate.model.heat import WINDOW_S, ChunkRun, VolumeLayout
+from ebbgate.model.heat import ChunkRun, VolumeLayout
 from ebbgate.policy.strategies.promote_benefit import HELD_OUT, held_out
 from ebbgate.policy.strategies.promote_hot import PromotePhase
 from ebbgate.policy.strategies.promote_share import SHARE_MIN
@@ -28,7 +28,7 @@ LAYOUT = VolumeLayout(
 )
 
 
-RANDOM_EACH_PERIOD = shifting(1 << 18, hot=128, phase_s=2 * WINDOW_S, reads_per_s=READS_PER_S)
+RANDOM_EACH_PERIOD = shifting(1 << 18, hot=128, phase_s=20, reads_per_s=READS_PER_S)
 """A chunk counts as hot after two windows; then it is hardly ever hot again."""
 
 
@@ -91,7 +91,7 @@ def test_the_measured_gain_is_zero_where_each_period_has_a_random_hot_set() -> N
         ours = HotSet(RANDOM_EACH_PERIOD, CACHE, seed=seed).run(600)
         benefit = ours.promotion.benefit
         assert benefit.last is not None
-        assert abs(benefit.total_gain_ns) <= 2 * benefit.total_error_ns
+        assert abs(benefit.total_gain_ns) < 2 * benefit.total_error_ns
         assert ours.promotion.stand_downs > 0
 
 
