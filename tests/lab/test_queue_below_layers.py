@@ -38,21 +38,19 @@ from tests.lab.knobs import selected
 from tests.lab.session import Session
 from tests.lab.test_hdd_as_sold import SHALLOW, SHALLOW_DEPTH
 
-pytestmark = pytest.mark.full
-
 _BOTH: Final = ("hdd0", "hdd1")
 _DIRTY: Final = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
 _DEPTH: Final = "device/queue_depth"
 _SCHEDULER: Final = "queue/scheduler"
-_SLOW: Final = 32.0
+_SLOW_FACTOR: Final = 32.0
 _EXPIRE: Final = "queue/iosched/read_expire"
 _QUEUE: Final = (_DEPTH, _SCHEDULER, "queue/nr_requests", "queue/max_sectors_kb", _EXPIRE)
 _STACKS: Final = [
     # What an installer makes of two disks: a mirror of partitions, LVM on it, encrypted.
     pytest.param(_BOTH, (linear_volume, crypt), id="crypt-lvm-raid1"),
-    pytest.param(_BOTH, (), id="raid1"),
-    pytest.param(("hdd0",), (linear_volume,), id="lvm"),
-    pytest.param(("hdd0",), (linear_volume, crypt), id="crypt-lvm"),
+    pytest.param(_BOTH, (), id="raid1", marks=pytest.mark.full),
+    pytest.param(("hdd0",), (linear_volume,), id="lvm", marks=pytest.mark.full),
+    pytest.param(("hdd0",), (linear_volume, crypt), id="crypt-lvm", marks=pytest.mark.full),
 ]
 
 
@@ -100,7 +98,7 @@ class Disks:
         """Each write waits for the head, which takes many times as long: a gap lasts minutes."""
         with self.controls() as pages:
             for page in pages:
-                page.scale, page.features = _SLOW, PLAIN
+                page.scale, page.features = _SLOW_FACTOR, PLAIN
             try:
                 yield
             finally:
@@ -173,7 +171,7 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
 
 def in_a_gap(product: Product, stack: BcacheStack, disks: Disks) -> None:
     """Dirty data, a gap: the queues are shallow, people are told, and all of it is destaged."""
-    # A command takes seconds in the guest, a dozen on a busy host: the gap must outlast both.
+    # A command takes seconds in the guest, a dozen on a busy host: the gap must outlast two.
     with disks.slow():
         # What is on its way to the disks still counts as dirty: their counts are taken before it.
         written = disks.written_bytes()

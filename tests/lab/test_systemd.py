@@ -136,7 +136,6 @@ def test_a_daemon_that_is_killed_leaves_no_knob(machine: Session, both: Both) ->
     both.wait_until_back(GRACE_S)
 
 
-@pytest.mark.full
 def test_the_restore_unit_restores_where_the_service_could_not(
     machine: Session, both: Both
 ) -> None:
