@@ -9,7 +9,7 @@ for it while the mover reads.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from random import Random
@@ -125,7 +125,8 @@ class HotSet:
         self.misses.append(misses)
         if self.second % WINDOW_S == 0:
             self._end_window()
-        frame = self._frame(hits, misses, slow=self.slows and busy_ns > NS_PER_S // 2)
+        slow = round(misses * busy_ns / NS_PER_S) if self.slows else 0
+        frame = self._frame(hits, misses, slow)
         self.state, outcome = step(self.state, frame, self.policy, frame.at_ns)
         self.decision = outcome.decision()
         self.on_decision(self.decision)
@@ -181,15 +182,17 @@ class HotSet:
         self._period = HeatPeriod(began_ns, ended_ns, tuple(found), left_out)
         self._heat.clear()
 
-    def _frame(self, hits: int, misses: int, *, slow: bool) -> Frame:
-        bucket = _SLOW_MISS_BUCKET if slow else _MISS_BUCKET
+    def _frame(self, hits: int, misses: int, slow: int) -> Frame:
+        """Return the frame of the last second. `slow`: of these misses."""
         return Frame(
             "bcache0",
             self.second * NS_PER_S,
             window_ns=NS_PER_S,
             paths={
-                (Direction.READ, "hit"): _latency(hits, _HIT_BUCKET),
-                (Direction.READ, "miss"): _latency(misses, bucket),
+                (Direction.READ, "hit"): _latency({_HIT_BUCKET: hits}),
+                (Direction.READ, "miss"): _latency(
+                    {_MISS_BUCKET: misses - slow, _SLOW_MISS_BUCKET: slow}
+                ),
             },
             backing_busy_foreground_ratio=min(1.0, misses * READ_NS / NS_PER_S),
             cache_bytes=self.cache_chunks * CHUNK_BYTES,
@@ -201,9 +204,13 @@ class HotSet:
         )
 
 
-def _latency(ios: int, bucket: int) -> PathLatency:
-    counts = (*[0] * bucket, ios)
-    return PathLatency(ios, ios * 4096, None, None, counts)
+def _latency(ios: Mapping[int, int]) -> PathLatency:
+    """Return what a path says of so many requests in each bucket."""
+    counts = [0] * (max(ios) + 1)
+    for bucket, count in ios.items():
+        counts[bucket] = count
+    total = sum(counts)
+    return PathLatency(total, total * 4096, None, None, tuple(counts))
 
 
 def without_moves(simulation: HotSet) -> HotSet:

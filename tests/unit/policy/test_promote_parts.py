@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts of promote_hot: scores, choice, measured benefit, share of time, budget of writes."""
+"""The parts of promote_hot: scores, choice, measured benefit, budget of writes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from random import Random
 from statistics import fmean
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
 from ebbgate.model.owners import NO_OWNERS, owners_of
 from ebbgate.model.promotion import ChunksMoved, Promotion
-from ebbgate.model.records import Direction
-from ebbgate.policy.strategies import promote_benefit, promote_share
+from ebbgate.policy.strategies import promote_benefit
 from ebbgate.policy.strategies.promote_benefit import Benefit, Costs, Watched
 from ebbgate.policy.strategies.promote_choice import Earlier, Plan, Room, Worth, choose
 from ebbgate.policy.strategies.promote_score import (
@@ -26,14 +22,6 @@ from ebbgate.policy.strategies.promote_score import (
     add_window,
     weighted,
     without,
-)
-from ebbgate.policy.strategies.promote_share import (
-    FELT_FACTOR_MAX,
-    FELT_FACTOR_MIN,
-    SHARE_MIN,
-    TimeShare,
-    felt_factor,
-    return_ratio,
 )
 from ebbgate.policy.strategies.promote_stop import PromoteParams, WriteBudget, charge
 from ebbgate.units import DAY_NS, GIB, NS_PER_MS, NS_PER_S
@@ -207,76 +195,6 @@ def test_gain_below_cost_is_counted_and_ended_by_a_period_that_pays() -> None:
     rich = replace(benefit, misses=dict.fromkeys(range(4), 300.0))
     assert promote_benefit.close_period(rich, COSTS, 119 * NS_PER_S).under == 0
     assert promote_benefit.start_again(benefit).ratio == 1.0
-
-
-# ---- share of time ------------------------------------------------------------------------------
-def reads(at_s: int, bucket: int, ios: int = 100) -> Frame:
-    path = PathLatency(ios, ios * 4096, None, None, (*[0] * bucket, ios))
-    return busy_frame(at_s * 1000, window_ns=NS_PER_S, paths={(Direction.READ, "miss"): path})
-
-
-def period(
-    share: TimeShare,
-    *,
-    slower: bool,
-    most: float = 0.5,
-    ratio: float = 0.25,
-    rest_ios: int = 100,
-) -> TimeShare:
-    """A period in which the mover reads every other five seconds. `rest_ios`: users' reads in each
-    other second.
-    """
-    for at_s in range(1, 31):
-        moves = at_s // 5 % 2 == 0
-        share = replace(share, busy_ns=NS_PER_S if moves else 0)
-        ios = 100 if moves else rest_ios
-        share = promote_share.sample(share, reads(at_s, 52 if moves and slower else 48, ios))
-    return promote_share.close_period(share, most, ratio, moved=True)
-
-
-def test_the_share_grows_slowly_and_is_halved_when_users_feel_the_mover() -> None:
-    share = period(TimeShare(), slower=False)
-    assert share.share == pytest.approx(0.45)
-    felt = period(share, slower=True)
-    assert felt.share == pytest.approx(0.225)
-    assert felt.p95_moving_ns is not None and felt.p95_resting_ns is not None
-    assert felt.p95_moving_ns > 1.5 * felt.p95_resting_ns
-
-
-@pytest.mark.parametrize(
-    ("gain_ns", "cost_ns", "factor", "grown"),
-    [
-        (None, None, 2.0, 0.05),
-        (5.0, 10.0, 1.5, 0.05),
-        (-5.0, 10.0, FELT_FACTOR_MIN, 0.05),
-        (30.0, 10.0, FELT_FACTOR_MAX, 0.15),
-        (90.0, 10.0, FELT_FACTOR_MAX, 0.2),
-    ],
-)
-def test_moves_that_bring_more_may_be_felt_more_and_grow_faster(
-    gain_ns: float | None, cost_ns: float | None, factor: float, grown: float
-) -> None:
-    ratio = return_ratio(gain_ns, cost_ns)
-    assert felt_factor(ratio) == pytest.approx(factor)
-    share = period(TimeShare(), slower=False, most=0.8, ratio=ratio)
-    assert share.share == pytest.approx(TimeShare().share + grown)
-
-
-def test_rests_with_few_reads_are_counted_on_over_periods() -> None:
-    share = TimeShare()
-    for _ in range(4):
-        # Each has twelve seconds that count as rest.
-        share = period(share, slower=True, rest_ios=1)
-        assert share.share == TimeShare().share
-    assert period(share, slower=True, rest_ios=1).share == pytest.approx(TimeShare().share / 2)
-
-
-@given(st.lists(st.booleans(), max_size=40), st.floats(SHARE_MIN, 0.8))
-def test_the_share_keeps_its_bounds(felt: list[bool], most: float) -> None:
-    share = TimeShare()
-    for slower in felt:
-        share = period(share, slower=slower, most=most)
-        assert SHARE_MIN <= share.share <= most
 
 
 # ---- budget of writes ---------------------------------------------------------------------------

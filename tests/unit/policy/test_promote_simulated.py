@@ -126,6 +126,10 @@ def test_users_who_feel_the_mover_get_more_of_the_time() -> None:
     free = HotSet(load, CACHE, policy(params)).run(900)
     assert sum(shares[300:]) / len(shares[300:]) < 0.3
     assert free.promotion.share.share == pytest.approx(params.time_share_max)
+    # Even the smallest share has bursts that are judged.
+    felt.slows = False
+    felt.run(600)
+    assert felt.promotion.share.share > 0.6
 
 
 def test_one_of_sixteen_chunks_is_held_out() -> None:

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which share of time the mover may read, learned from what users feel of it. Pure.
 
-The p95 of users' reads while the mover reads is compared with that of the rest of the time, over a
-period, or over as many as it takes until both have enough reads: where users feel it, the share is
-halved, otherwise it grows. A second of moves that spares the disk three may make users wait longer
-than one that spares it nothing, so the bound depends on the measured gain. So does the step: what
-is to be moved takes the same time with any share, and the sooner it is over, the sooner it pays.
+The p95 of users' reads while the mover reads is compared with that of the seconds before: where
+users feel it, the share is halved, otherwise it grows. Reads from the cache and from the disk are
+compared apart. What users read after the last move says nothing: the moves have put it into the
+cache, and the clients who waited for the disk then no longer do.
+
+A second of moves that spares the disk three may make users wait longer than one that spares it
+nothing, so the bound depends on the measured gain. So does the step: what is to be moved takes the
+same time with any share, and the sooner it is over, the sooner it pays.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final
 
 from ebbgate.model.frame import Frame
@@ -27,8 +32,43 @@ _STEP_FACTOR_MAX: Final = 4.0
 """The step is so many times as large where moves bring so many times their cost."""
 _READS_MIN: Final = 50
 """With fewer reads a p95 says nothing."""
-_MOVING_MIN: Final = 0.5
-"""The mover reads in a window if it is busy for more than this share of it."""
+_REST_WINDOWS_MAX: Final = 5
+"""So many windows of a rest are compared with the moves that follow."""
+_MOVING_MIN: Final = 0.2
+"""The mover reads in a window if it is busy for this share of it: a p95 tells of a twentieth of the
+reads, and the shortest burst, half a second, may lie in two windows.
+"""
+
+
+class ReadKind(StrEnum):
+    """What a read waits for."""
+
+    CACHE = "the cache"
+    DISK = "the disk"
+
+
+Reads = Mapping[ReadKind, Histogram]
+_NO_READS: Final[Reads] = dict.fromkeys(ReadKind, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The p95 of reads of a kind. `factor`: users feel the mover if it is so many times as high."""
+
+    kind: ReadKind
+    moving_ns: int
+    resting_ns: int
+    factor: float
+
+    @property
+    def most_ns(self) -> float:
+        """The highest p95 during moves that users do not feel."""
+        return self.factor * self.resting_ns
+
+    @property
+    def felt(self) -> bool:
+        """Whether users feel the mover."""
+        return self.moving_ns > self.most_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +77,19 @@ class TimeShare:
 
     - `sampled_ns`: the end of the last window that was counted; `busy_ns`: of the mover since then.
     - `before_busy`: whether the mover was busy in the window before.
-    - `p95_*`: of the last period that had enough reads; `felt_factor`: its bound.
+    - `moving`, `resting`: reads that are to be compared.
+    - `rest`: the last windows in which the mover rested, which count once it reads again.
+    - `last`: of the last period that had enough reads, the kind that felt the mover most.
     """
 
     share: float = _SHARE_FIRST
     sampled_ns: int = 0
     busy_ns: int = 0
     before_busy: bool = False
-    moving: Histogram = ()
-    resting: Histogram = ()
-    p95_moving_ns: int | None = None
-    p95_resting_ns: int | None = None
-    felt_factor: float = FELT_FACTOR_MIN
+    moving: Reads = field(default_factory=lambda: _NO_READS)
+    resting: Reads = field(default_factory=lambda: _NO_READS)
+    rest: tuple[Reads, ...] = ()
+    last: Comparison | None = None
 
 
 def is_due(share: TimeShare, frame: Frame) -> bool:
@@ -62,15 +103,32 @@ def sample(share: TimeShare, frame: Frame) -> TimeShare:
     # A report may come after the window that it is about.
     rests = share.busy_ns == 0 and not share.before_busy
     share = replace(share, sampled_ns=frame.at_ns, busy_ns=0, before_busy=share.busy_ns > 0)
-    if not moves and not rests:
-        return share
-    counts: list[int] = []
-    for (direction, _), path in frame.paths.items():
-        if direction is Direction.READ and path.ios:
-            counts = add(counts, path.counts)
     if rests:
-        return replace(share, resting=tuple(add(share.resting, counts)))
-    return replace(share, moving=tuple(add(share.moving, counts)))
+        return replace(share, rest=(*share.rest, _reads(frame))[-_REST_WINDOWS_MAX:])
+    if not moves:
+        return share
+    return replace(
+        share,
+        moving=_sum((share.moving, _reads(frame))),
+        resting=_sum((share.resting, *share.rest)),
+        rest=(),
+    )
+
+
+def _reads(frame: Frame) -> Reads:
+    found = {kind: list[int]() for kind in ReadKind}
+    for (direction, path), latency in frame.paths.items():
+        if direction is Direction.READ and latency.ios:
+            kind = ReadKind.CACHE if path == "hit" else ReadKind.DISK
+            found[kind] = add(found[kind], latency.counts)
+    return {kind: tuple(counts) for kind, counts in found.items()}
+
+
+def _sum(parts: Iterable[Reads]) -> Reads:
+    found = _NO_READS
+    for part in parts:
+        found = {kind: tuple(add(found[kind], part[kind])) for kind in ReadKind}
+    return found
 
 
 def return_ratio(gain_ns: float | None, cost_ns: float | None) -> float:
@@ -97,29 +155,45 @@ def close_period(share: TimeShare, share_max: float, ratio: float, *, moved: boo
 
     `ratio`: see `return_ratio`; `moved`: whether anything was moved in this period.
     """
-    share = replace(share, share=min(share.share, max(share_max, SHARE_MIN)))
-    found = replace(share, moving=(), resting=())
+    share = replace(share, share=_within(share.share, share_max))
     if not moved:
-        return found
-    few = [sum(each) < _READS_MIN for each in (share.moving, share.resting)]
-    if all(few):
-        # There are hardly any users to disturb.
-        return replace(found, share=_within(found.share + step(ratio), share_max))
-    if any(few):
-        # Moves were over within a moment, or a large share has left few rests: counted on.
         return share
-    moving = latency_percentile_ns(share.moving, 0.95) or 0
-    resting = latency_percentile_ns(share.resting, 0.95) or 0
-    factor = felt_factor(ratio)
-    felt = moving > factor * resting
-    wanted = found.share / 2 if felt else found.share + step(ratio)
-    return replace(
-        found,
-        share=_within(wanted, share_max),
-        p95_moving_ns=moving,
-        p95_resting_ns=resting,
-        felt_factor=factor,
+    moving, resting = _count(share.moving), _count(share.resting)
+    compared = {kind for kind in ReadKind if min(moving[kind], resting[kind]) >= _READS_MIN}
+    found = [_compare(share, kind, ratio) for kind in compared]
+    # Moves were over within a moment, or a large share has left few rests: counted on.
+    unknown = any(moving[kind] >= _READS_MIN for kind in set(ReadKind) - compared)
+    share = replace(
+        share,
+        moving=_without(share.moving, compared),
+        resting=_without(share.resting, compared),
+        last=max(found, key=lambda each: each.moving_ns / max(1, each.most_ns), default=share.last),
     )
+    if any(each.felt for each in found):
+        return replace(share, share=_within(share.share / 2, share_max))
+    if unknown or (not found and _has_users(share)):
+        return share
+    return replace(share, share=_within(share.share + step(ratio), share_max))
+
+
+def _has_users(share: TimeShare) -> bool:
+    """Return whether there is anyone to disturb."""
+    reads = _count(_sum((share.moving, share.resting, *share.rest)))
+    return max(reads.values()) >= _READS_MIN
+
+
+def _count(reads: Reads) -> Mapping[ReadKind, int]:
+    return {kind: sum(counts) for kind, counts in reads.items()}
+
+
+def _without(reads: Reads, kinds: Container[ReadKind]) -> Reads:
+    return {kind: () if kind in kinds else counts for kind, counts in reads.items()}
+
+
+def _compare(share: TimeShare, kind: ReadKind, ratio: float) -> Comparison:
+    moving = latency_percentile_ns(share.moving[kind], 0.95) or 0
+    resting = latency_percentile_ns(share.resting[kind], 0.95) or 0
+    return Comparison(kind, moving, resting, felt_factor(ratio))
 
 
 def _within(share: float, share_max: float) -> float:

@@ -120,17 +120,16 @@ def _of_benefit(state: PromoteState) -> Iterator[Condition]:
 
 
 def _of_share(state: PromoteState, params: PromoteParams) -> Iterator[Condition]:
-    share = state.share
-    if share.p95_moving_ns is None or share.p95_resting_ns is None:
+    share, last = state.share, state.share.last
+    if last is None:
         return
-    most_ns = share.felt_factor * share.p95_resting_ns
     yield Condition(
-        "p95 of reads during moves",
-        format_ns(share.p95_moving_ns),
+        f"p95 of reads from {last.kind} during moves",
+        format_ns(last.moving_ns),
         "<=",
-        f"{format_ns(most_ns)} ({share.felt_factor:.2g} times that at other times); moves take"
+        f"{format_ns(round(last.most_ns))} ({last.factor:.2g} times that before them); moves take"
         f" {format_ratio(share.share)} of the time, at most {format_ratio(params.time_share_max)}",
-        share.p95_moving_ns <= most_ns,
+        not last.felt,
     )
 
 
