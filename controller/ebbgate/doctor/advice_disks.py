@@ -89,7 +89,11 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
             text += " The kernel offers none here: load mq-deadline or bfq first."
             yield Advice("EBB-101", weight, disk, text)
             continue
-        effect = "the first request after a gap waits about half as long (measured on one disk)"
+        effect = (
+            "in the lab, while pieces of 64 KiB were under way, the first request after a gap took"
+            " up to 70 ms with none, 28 ms with mq-deadline and 34 ms with bfq (a disk without a"
+            " write cache)"
+        )
         setting = ("queue/scheduler", better, device.scheduler)
         yield disk_advice("EBB-101", weight, disk, text, setting, effect)
 
