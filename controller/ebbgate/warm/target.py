@@ -65,16 +65,13 @@ class Target:
         if not self.path:
             return ""
         own = os.fstat(self.named)
-        if own.st_nlink == 0:
-            return "the file was deleted"
-        if own.st_size < self.size_bytes:
-            return "the file was truncated"
         try:
             named = Path(self.path).stat()
         except OSError:
-            return "the file was renamed"
-        same = (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
-        return "" if same else "the file was replaced"
+            return "the file was renamed" if own.st_nlink else "the file was deleted"
+        if (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino):
+            return "the file was replaced"
+        return "the file was truncated" if own.st_size < self.size_bytes else ""
 
     def moved(self) -> bool:
         """Return whether data of the file has left the places that are read. Raises Unavailable.

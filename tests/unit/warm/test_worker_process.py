@@ -105,7 +105,7 @@ def replace(path: Path) -> None:
     ("change", "text"),
     [
         (Path.unlink, "the file was deleted"),
-        (replace, "the file was deleted"),
+        (replace, "the file was replaced"),
         (lambda path: os.truncate(path, MIB), "the file was truncated"),
         (lambda path: path.rename(path.with_name("other")), "the file was renamed"),
     ],
