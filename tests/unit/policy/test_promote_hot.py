@@ -11,9 +11,11 @@ import pytest
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.heat import ChunkMisses, HeatPeriod
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.promotion import ChunksMoved
 from ebbgate.model.records import Direction
 from ebbgate.policy.engine import PROMOTE_HOT, Outcome, Policy, State, WarmChange, step
+from ebbgate.policy.state import OverrideChange
 from ebbgate.policy.strategies.promote_benefit import held_out
 from ebbgate.policy.strategies.promote_stop import MOVER_CUTOFF_BYTES, PromoteParams
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamState
@@ -123,6 +125,28 @@ def test_moves_wait_for_a_warm_up() -> None:
     warmed = step(outcome.state, WarmChange(MIB), POLICY, outcome.now_ns)[0]
     decision = run(frame(4), state=warmed).decision()
     assert (decision.promotion, reason(decision)) == (None, "stopped: a warm-up reads")
+
+
+def test_moves_wait_for_a_drain_that_a_person_asked_for() -> None:
+    outcome = run(*map(frame, range(1, 4)))
+    until_ns = outcome.now_ns + 600 * NS_PER_S
+    drain = ActiveOverride(Override(OverrideKind.DRAIN, "bcache0", "jo", 0, until_ns), until_ns)
+    drained = step(outcome.state, OverrideChange(drain=drain), POLICY, outcome.now_ns)[0]
+    decision = run(frame(4), state=drained).decision()
+    assert decision.promotion is None
+    assert reason(decision) == "stopped: a user has asked to write dirty data back"
+
+
+def test_moves_wait_while_dirty_data_is_written_back_under_load() -> None:
+    moves = run(*map(frame, range(1, 4))).decision()
+    full_soon: dict[str, Any] = {
+        "dirty_bytes": GIB,
+        "dirty_in_bytes_per_s": 20.0 * MIB,
+        "time_to_full_s": 2.0,
+    }
+    decision = run(*(frame(n, **full_soon) for n in range(1, 4))).decision()
+    assert moves.promotion is not None and decision.promotion is None
+    assert reason(decision) == "stopped: dirty data is written back under load"
 
 
 def test_a_cache_that_takes_no_writes_back_is_promoted_to() -> None:
