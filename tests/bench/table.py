@@ -15,6 +15,7 @@ SHORT = (
     ("demo-10", ""),
     ("gap-drain", "64k/mq-deadline/ahci-through"),
     ("gap-drain", "64k/bfq/ahci-through"),
+    ("gap-drain", "64k/bfq/ahci"),
     ("gap-drain-dmcache", "2.5s/bfq/ahci-through"),
     ("gap-drain-dmcache", "2.5s/mq-deadline/ahci"),
     ("trace-gaps", ""),
