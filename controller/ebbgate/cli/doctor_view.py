@@ -55,6 +55,7 @@ def _probe(page: Page, document: Document) -> None:
         page.line(probe["text"], "red", indent=2)
     if probe["kind"] == "bcc":
         page.line("this kernel has no BTF type information: the bcc probe runs", indent=2)
+        page.line("it does not tell which cgroups and files miss the cache", indent=2)
     elif not kernel["btf"]:
         page.line(
             "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)", "red", indent=2

@@ -171,7 +171,9 @@ def test_missing_btf_and_missing_probe_are_reported(
 def test_the_bcc_probe_is_named_without_btf(cli: Cli, probe: Path) -> None:
     cli.fake.remove("/sys/kernel/btf/vmlinux")
     program(probe.parent, json.dumps({**HELLO, "probe": "bcc"}))
-    assert "  this kernel has no BTF type information: the bcc probe runs\n" in cli("doctor").out
+    out = cli("doctor").out
+    assert "  this kernel has no BTF type information: the bcc probe runs\n" in out
+    assert "  it does not tell which cgroups and files miss the cache\n" in out
     assert cli("doctor", "--json").document["probe"]["kind"] == "bcc"
 
 
