@@ -178,9 +178,9 @@ class Chroot:
         return self.sysfs.read(PERCENT)
 
     def files(self) -> set[str]:
-        """Return the path of everything but what apt and dpkg note for themselves."""
+        """Return the path of everything but what apt, dpkg and systemd note for themselves."""
         argv = ["find", "/", "-xdev", "-path", "/proc", "-prune", "-o", "-path", "/tmp", "-prune"]
-        notes = ("/var/lib/dpkg", "/var/lib/apt", "/var/log", "/var/cache", "/var/lib/systemd")
+        notes = ("/var/lib/dpkg", "/var/lib/apt", "/var/log", "/var/cache", "/var/lib/systemd/catalog")
         listed = self.check(*argv, "-o", "-print").splitlines()
         return {path for path in listed if not path.startswith(notes)}
 

@@ -27,14 +27,17 @@ ANSWER = r"""
 /usr/sbin/ebbgate-web > /tmp/web.log 2>&1 &
 for attempt in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
     sleep 1
-    /usr/bin/python3 -c 'import sys, urllib.request as http
-sys.stdout.write(http.urlopen("http://127.0.0.1:8380/api/v1/health", timeout=5).read().decode())' \
+    /usr/bin/python3 -c 'import json, urllib.request as http
+def get(path):
+    with http.urlopen("http://127.0.0.1:8380" + path, timeout=5) as answer:
+        return answer.read().decode()
+print(json.dumps([get("/api/v1/health"), get("/"), get("/app.js"), get("/app.css")]))' \
         2>> /tmp/web.log && exit 0
 done
 cat /tmp/web.log >&2
 exit 1
 """
-"""Serves with the real server, and asks it once it listens."""
+"""Serves with the real server, and asks it once it listens: the API, and the dashboard."""
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +96,14 @@ def test_the_api_of_its_fastapi_has_every_route(trixie: Chroot) -> None:
     assert document["components"]["schemas"].keys() == ours["components"]["schemas"].keys()
 
 
-def test_its_uvicorn_serves_the_api(trixie: Chroot) -> None:
+def test_its_uvicorn_serves_the_api_and_the_dashboard(trixie: Chroot) -> None:
     user = ("setpriv", "--reuid=ebbgate", "--regid=ebbgate", "--clear-groups")
     done = trixie.run(*user, "sh", "-c", ANSWER, first=NETWORK)
     assert done.rc == 0, done.text
-    health = json.loads(done.text)
-    assert health["daemon"]["alive"] is False
+    health, page, *assets = json.loads(done.text)
+    assert json.loads(health)["daemon"]["alive"] is False
+    assert "app.js" in page and "app.css" in page
+    assert assets == [(REPO / "build/webui" / name).read_text() for name in ("app.js", "app.css")]
 
 
 def test_the_manual_pages_and_the_catalogue_of_the_log_are_read(trixie: Chroot) -> None:

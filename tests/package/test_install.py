@@ -188,8 +188,21 @@ def test_a_masked_unit_stays_masked_and_the_installation_says_so(
 
 @pytest.mark.parametrize(("unit", "most"), [("ebbgated", 30), ("ebbgate-web", 15)])
 def test_the_exposure_of_the_services_stays_low(unit: str, most: int, installed: Chroot) -> None:
+    assert_exposure(installed, unit, most)
+
+
+def test_the_exposure_stays_low_with_the_probe_that_compiles(
+    system_with_bcc: Chroot, all_debs: tuple[Path, ...]
+) -> None:
+    done = system_with_bcc.install(*all_debs)
+    assert done.rc == 0, done.text
+    assert_exposure(system_with_bcc, "ebbgated", 30)
+
+
+def assert_exposure(system: Chroot, unit: str, most: int) -> None:
+    """Check what systemd says of a service, in tenths."""
     argv = ["systemd-analyze", "security", "--offline=yes", f"--threshold={most}", "--no-pager"]
-    installed.check(*argv, f"{unit}.service")
+    system.check(*argv, f"{unit}.service")
 
 
 def test_a_package_of_another_architecture_is_refused(
