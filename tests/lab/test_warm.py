@@ -146,3 +146,22 @@ def test_what_users_misses_bring_in_is_told_from_a_warm_up(guest: Session) -> No
             )
             assert others > few
             assert abs(job["other_promotions"] - others) <= few
+
+
+@pytest.mark.full
+def test_a_full_dm_cache_takes_a_part_in_or_the_job_says_how_much_is_not(guest: Session) -> None:
+    with DmCacheStack(guest, cache_bytes=(4 * PART_MIB + 8) << 20) as stack:
+        wear_in(guest, stack)
+        with Product(guest) as product:
+            for from_mib in (100, 200, 300, 400):
+                warmed(product, stack, from_mib)
+            assert stack.status().used > stack.status().total * 0.95
+            job, _ = warmed(product, stack, 500)
+            options: dict[str, str | int] = {"offset": "500M", "size": f"{PART_MIB}M"}
+            before = stack.status().read_hits
+            # One read in each block, at a place that no check has read.
+            options |= {"zonemode": "strided", "zonerange": "64k", "zonesize": "4k"}
+            done = fio.run(guest, fio.Job(stack.device, "read", "4k", options=options), seed=1)
+            hits = (stack.status().read_hits - before) / done.only.read.ios
+            assert abs(hits - job["hit_ratio"]) < 0.1
+            assert hits > 0.95 or "the rest was not taken" in job["why"]
