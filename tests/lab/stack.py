@@ -44,7 +44,8 @@ class Stack(ABC):
     ) -> None:
         """Describe a stack of two devices of the lab.
 
-        scheduler: of the backing device: mq-deadline (what Debian gives a SATA disk), none, bfq.
+        scheduler: of the backing device: mq-deadline (what Debian gives a SATA disk), none, bfq;
+        empty: it stays as it is.
         settings: an administrator's knobs, set before the originals are noted.
         """
         self.session = session
@@ -171,7 +172,8 @@ class Stack(ABC):
         self._next_message = max((r.number for r in self.session.kernel_log()), default=-1) + 1
 
     def _configure(self) -> None:
-        self.set_knob("hdd:queue/scheduler", self._scheduler)
+        if self._scheduler:
+            self.set_knob("hdd:queue/scheduler", self._scheduler)
         for name, value in self._settings.items():
             self.set_knob(name, value)
 
