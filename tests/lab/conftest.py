@@ -27,12 +27,14 @@ _EXIT_LINE_CHARS = 500
 _LOST = pytest.StashKey[bool]()
 _RESULTS = pytest.StashKey[kernel_results.Results]()
 _NOTED = pytest.StashKey[bool]()
+_COMMIT = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker of tests that run on every kernel (kernel_matrix.on_kernels)."""
     config.addinivalue_line("markers", "kernels(suite, *quick): runs on every kernel")
     config.stash[_RESULTS] = kernel_results.load(kernel_results.LAST)
+    config.stash[_COMMIT] = kernel_results.commit()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -84,14 +86,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     if isinstance(session, Guest) and marker is not None and found is not None:
         item.config.stash[_NOTED] = True
         test = item.name.replace(session.release, "*")
-        kernel_results.note(
-            item.config.stash[_RESULTS],
-            session.release,
-            session.kernel.abi,
-            marker.args[0],
-            test,
-            found,
-        )
+        run = kernel_results.Run(session.release, session.kernel.abi, item.config.stash[_COMMIT])
+        kernel_results.note(item.config.stash[_RESULTS], run, marker.args[0], test, found)
 
 
 @pytest.fixture(scope="session")

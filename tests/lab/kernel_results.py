@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,10 +30,20 @@ Outcomes = dict[str, str]
 
 @dataclass(slots=True)
 class Release:
-    """A distribution's kernel; `suites`: outcomes by suite and test."""
+    """A distribution's kernel; `suites`: outcomes by suite and test. `commit`: of the last run."""
 
     kernel: str
+    commit: str = ""
     suites: dict[str, Outcomes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Where a test ran: on a kernel of the release `name`."""
+
+    name: str
+    kernel: str
+    commit: str = ""
 
 
 Results = dict[str, Release]
@@ -51,6 +62,7 @@ def save(results: Results, path: Path) -> None:
     document = {
         name: {
             "kernel": release.kernel,
+            "commit": release.commit,
             "suites": {
                 suite: dict(sorted(found.items())) for suite, found in release.suites.items()
             },
@@ -60,12 +72,24 @@ def save(results: Results, path: Path) -> None:
     path.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def note(results: Results, name: str, kernel: str, suite: str, test: str, outcome: str) -> None:
+def note(results: Results, run: Run, suite: str, test: str, outcome: str) -> None:
     """Add an outcome; those of an older kernel of the release do not count any more."""
-    release = results.get(name)
-    if release is None or release.kernel != kernel:
-        release = results[name] = Release(kernel)
+    release = results.get(run.name)
+    if release is None or release.kernel != run.kernel:
+        release = results[run.name] = Release(run.kernel)
+    release.commit = run.commit
     release.suites.setdefault(suite, {})[test] = outcome
+
+
+def commit() -> str:
+    """Return the commit of this checkout; empty where git knows none."""
+    done = subprocess.run(
+        ["git", "-C", REPO, "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip()
 
 
 def merged(kept: Results, last: Results) -> Results:
@@ -78,7 +102,7 @@ def merged(kept: Results, last: Results) -> Results:
         before = kept.get(name)
         same = before is not None and before.kernel == release.kernel
         suites = {**before.suites, **release.suites} if before and same else release.suites
-        found[name] = Release(release.kernel, suites)
+        found[name] = Release(release.kernel, release.commit, suites)
     return found
 
 
@@ -92,6 +116,7 @@ def table(results: Results) -> str:
         [suite, *(_cell(release.suites.get(suite, {})) for _, release in releases)]
         for suite in suites
     ]
+    rows.append(["last run of a test, at commit", *(found.commit or "?" for _, found in releases)])
     return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
 
 

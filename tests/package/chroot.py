@@ -180,7 +180,13 @@ class Chroot:
     def files(self) -> set[str]:
         """Return the path of everything but what apt, dpkg and systemd note for themselves."""
         argv = ["find", "/", "-xdev", "-path", "/proc", "-prune", "-o", "-path", "/tmp", "-prune"]
-        notes = ("/var/lib/dpkg", "/var/lib/apt", "/var/log", "/var/cache", "/var/lib/systemd/catalog")
+        notes = (
+            "/var/lib/dpkg",
+            "/var/lib/apt",
+            "/var/log",
+            "/var/cache",
+            "/var/lib/systemd/catalog",
+        )
         listed = self.check(*argv, "-o", "-print").splitlines()
         return {path for path in listed if not path.startswith(notes)}
 
