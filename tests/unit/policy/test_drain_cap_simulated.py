@@ -15,7 +15,7 @@ from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.lab.hdd_queue import AS_SOLD, PLAIN, HddFeatures
-from tests.sim.scenarios import GapDrain, cold_reads, gap_drain
+from tests.sim.scenarios import GAP_NS, GapDrain, cold_reads, gap_drain
 from tests.sim.simulation import Pause, Script, Setup, Simulation, scattered, unpaced
 
 GAPS = 5
@@ -24,6 +24,7 @@ LEARNING = 3
 CALM_NS = 9.7 * NS_PER_MS
 """Mean of a read that nothing delays, by the disk's arithmetic."""
 TARGET_NS = 3 * NS_PER_MS
+IRREGULAR_NS = tuple(round(gap_s * NS_PER_S) for gap_s in (2.0, 2.6, 2.2, 3.2, 3.4, 1.6))
 QUEUES = {"none": 0, "mq-deadline": 0, "bfq": 8}
 SCHEDULERS = pytest.mark.parametrize("scheduler", QUEUES)
 PIECES = pytest.mark.parametrize("piece_bytes", [64 * KIB, 512 * KIB])
@@ -38,19 +39,21 @@ def bursts(
     *,
     paced: bool = True,
     gaps: int = GAPS,
+    lengths_ns: tuple[int, ...] = (GAP_NS,),
 ) -> GapDrain:
     """Bursts of 100 reads with gaps between them."""
-    dirty_bytes = 60 * MIB if piece_bytes < 64 * KIB else 1200 * MIB
+    # More than all gaps drain.
+    mib = 60 if piece_bytes < 64 * KIB else 1200 if len(lengths_ns) == 1 else 1900
     destage = DestageParams(disturbance_ns=target_ns, queue_depth=QUEUES[scheduler])
     setup = Setup(
-        scattered(piece_bytes, dirty_bytes),
+        scattered(piece_bytes, mib * MIB),
         Policy(destage),
         features=features,
         scheduler=scheduler,
         depth_settable=scheduler == "bfq",
         gate=(lambda gate: gate) if paced else unpaced,
     )
-    return gap_drain(setup, gaps, reads=100, rest_ns=100 * NS_PER_MS)
+    return gap_drain(setup, gaps, reads=100, rest_ns=100 * NS_PER_MS, lengths_ns=lengths_ns)
 
 
 @SCHEDULERS
@@ -92,6 +95,22 @@ def test_the_loop_drains_most_of_what_an_unpaced_gate_does(
     unlimited = bursts(scheduler, piece_bytes, None, paced=False)
     drained = bursts(scheduler, piece_bytes).drained_total_bytes
     assert drained >= 0.6 * unlimited.drained_total_bytes
+
+
+@SCHEDULERS
+@PIECES
+def test_the_loop_holds_where_no_gap_is_like_the_one_before(
+    scheduler: str, piece_bytes: int
+) -> None:
+    """Nobody foresees these returns, so only what was felt bounds the drain."""
+    off, own = (
+        bursts(scheduler, piece_bytes, target_ns, gaps=len(IRREGULAR_NS), lengths_ns=IRREGULAR_NS)
+        for target_ns in (None, TARGET_NS)
+    )
+    # The first burst comes before all gaps, and the next one after a gap without a bound.
+    assert fmean(off.burst_means_ns[2:]) >= 1.8 * CALM_NS
+    assert fmean(own.burst_means_ns[2:]) <= CALM_NS + 1.1 * TARGET_NS
+    assert own.drained_total_bytes >= 0.5 * off.drained_total_bytes
 
 
 @SCHEDULERS
