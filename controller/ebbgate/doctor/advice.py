@@ -12,6 +12,7 @@ EBB-106  a hard disk whose queue somebody has left short
 EBB-107  the volatile write cache of a hard disk is on
 EBB-108  a policy with a short queue, on a disk that others use, too
 EBB-109  a volume whose requests the probe cannot measure
+EBB-110  dm-crypt below bcache, on a kernel where it loses the idle class of write-back
 EBB-201  no cache attached
 EBB-202  a cache mode without dirty data
 EBB-203  the state `inconsistent`
@@ -51,7 +52,7 @@ from typing import Final
 
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
-from ebbgate.doctor.advice_drives import shallow, shared_disk, short_queue, write_cache
+from ebbgate.doctor.advice_drives import encrypted, shallow, shared_disk, short_queue, write_cache
 from ebbgate.doctor.advice_folklore import (
     BCACHE_RULES,
     congested,
@@ -229,6 +230,7 @@ RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     shallow,
     write_cache,
     shared_disk,
+    encrypted,
     _not_measured,
     _no_cache,
     _cache_mode,

@@ -7,6 +7,7 @@ with NCQ (bcache, pieces of 64 KiB, gaps of 2.5 s or so).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -29,6 +30,8 @@ _POWER_CUT: Final = {
     # After a crash all blocks count as dirty (drivers/md/dm-cache-metadata.c, clean_when_opened).
     Kind.DM_CACHE: "A power cut loses what is in it; dm-cache then writes everything back again.",
 }
+_CRYPT_KEEPS_CLASS: Final = (6, 9)
+"""The first kernel (drivers/md/dm-crypt.c, crypt_alloc_buffer); tests/lab/test_io_class.py."""
 _POLICY_DIR: Final = "/etc/ebbgate/policies.d"
 
 
@@ -195,6 +198,23 @@ def write_cache(facts: Facts) -> Iterator[Advice]:
             " disk names change from boot to boot):",
             keep=_cache_rule(disk),
         )
+
+
+def encrypted(facts: Facts) -> Iterator[Advice]:
+    """EBB-110: dm-crypt below bcache, on a kernel whose dm-crypt loses the class of write-back."""
+    version = re.match(r"(\d+)\.(\d+)", facts.kernel)
+    if facts.volume.kind is not Kind.BCACHE or not facts.volume.cached or version is None:
+        return
+    if tuple(map(int, version.groups())) >= _CRYPT_KEEPS_CLASS:
+        return
+    for name in facts.encrypted:
+        text = (
+            f"{name} below {facts.volume.title} is encrypted. dm-crypt gives up the idle I/O class"
+            f" of write-back in kernels before 6.9 (this is {facts.kernel}, unless it has that"
+            " change, too), so no I/O scheduler serves users before it: their first request after"
+            " a gap waits longer. A newer kernel is the remedy."
+        )
+        yield Advice("EBB-110", Weight.NOTE, facts.volume.title, text)
 
 
 def _cache_rule(disk: str) -> str:

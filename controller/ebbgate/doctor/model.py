@@ -144,7 +144,8 @@ class Facts:
     `kinds`: by device name; `whole_disks`: the disk of each device that is a partition; `drives`:
     by the name of the disk. `owned`: knobs that ebbgate has set. `discards`: cache devices with
     `discard` on; `io_errors`: counts by device name. `cachevol`: whether one LV has data and
-    metadata of dm-cache; None: unknown.
+    metadata of dm-cache; None: unknown. `encrypted`: devices of dm-crypt below the backing device;
+    `kernel`: its release, such as 6.1.0-56-amd64.
     `status`: the daemon's status of the volume, empty without one.
     """
 
@@ -159,6 +160,8 @@ class Facts:
     whole_disks: Mapping[str, str] = field(default_factory=dict)
     drives: Mapping[str, Drive] = field(default_factory=dict)
     cachevol: bool | None = None
+    encrypted: tuple[str, ...] = ()
+    kernel: str = ""
 
     def set_by_hand(self, knob: str) -> int | None:
         """Return a knob's value unless ebbgate has set it; None if it has, or if it is unknown."""

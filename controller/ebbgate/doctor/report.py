@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status import KnobStatus, VolumeStatus
 from ebbgate.model.volume import DiskUsers, Volume, VolumeState
-from ebbgate.probes.block import physical_devices, whole_disk
+from ebbgate.probes.block import physical_devices, stack_below, whole_disk
 from ebbgate.probes.disk_users import DeviceUsers, disk_users
 
 
@@ -67,6 +68,8 @@ def facts(
             for name in wholes
         },
         cachevol=_cachevol(sysfs, volume),
+        encrypted=tuple(_encrypted(sysfs, volume)),
+        kernel=os.uname().release,
     )
 
 
@@ -95,6 +98,14 @@ def _users(sysfs: Sysfs, disk: str, volume: Volume, users: DeviceUsers) -> DiskU
     """Return what else is on one disk."""
     disks = tuple(each for each in volume.disks if each.name == disk)
     return disk_users(sysfs, replace(volume, disks=disks), users)
+
+
+def _encrypted(sysfs: Sysfs, volume: Volume) -> Iterator[str]:
+    """Yield the names that dm-crypt's devices below a volume have; cryptsetup gives them a uuid."""
+    for name in stack_below(sysfs, volume.backing.devno):
+        here = CLASS_BLOCK / name / "dm"
+        if (sysfs.read_text(here / "uuid") or "").startswith("CRYPT-"):
+            yield sysfs.read_text(here / "name") or name
 
 
 def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:

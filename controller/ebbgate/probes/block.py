@@ -50,7 +50,7 @@ def cached_volumes_below(
 ) -> tuple[str, ...]:
     """Return which known volumes a device is, or lies on: by partition, LVM, dm-crypt, md."""
     found = set[str]()
-    for name in _stack(sysfs, devno, known):
+    for name in stack_below(sysfs, devno, known):
         number = devno_of(sysfs, CLASS_BLOCK / name)
         if number is not None and number in known:
             found.add(known[number])
@@ -60,14 +60,16 @@ def cached_volumes_below(
 def loops_below(sysfs: Sysfs, devno: tuple[int, int]) -> dict[str, str]:
     """Return the loop devices that a device is, or lies on, each with the path of its file."""
     found = dict[str, str]()
-    for name in _stack(sysfs, devno, ()):
+    for name in stack_below(sysfs, devno):
         file = sysfs.read_text(CLASS_BLOCK / name / "loop/backing_file")
         if file is not None:
             found[name] = file
     return found
 
 
-def _stack(sysfs: Sysfs, devno: tuple[int, int], ends: Container[object]) -> Iterator[str]:
+def stack_below(
+    sysfs: Sysfs, devno: tuple[int, int], ends: Container[object] = ()
+) -> Iterator[str]:
     """Yield a device and all below it; what is below those with a number of `ends` is left out."""
     real = sysfs.real(f"/sys/dev/block/{devno[0]}:{devno[1]}")
     names = [] if real is None else [real.name]

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ebbgate.doctor import unprivileged
+from ebbgate.doctor import report, unprivileged
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Advice, DiskKind, Drive, Facts, Weight
 from ebbgate.doctor.unprivileged import FreshStatus
@@ -17,6 +18,7 @@ from ebbgate.model.decision import Condition
 from ebbgate.model.status import FlowTotals, ProposalStatus, VolumeStatus, VolumeTotals
 from ebbgate.model.volume import DiskUsers, Kind
 from ebbgate.policy.language.parse import parse
+from ebbgate.probes import topology
 from ebbgate.units import GIB, MIB, NS_PER_S
 from tests.builders import device, dm_volume, volume
 from tests.fake_sysfs import FakeSysfs
@@ -174,6 +176,47 @@ def test_a_write_cache_is_noted_with_its_trade_and_both_commands(of: Any) -> Non
 )
 def test_other_disks_get_no_advice_on_a_write_cache(known: Facts) -> None:
     assert "EBB-107" not in [each.id for each in advise(known)]
+
+
+# ---- encryption ----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("kernel", "of", "noted"),
+    [
+        ("6.1.0-56-amd64", volume(), True),
+        ("5.10.0-40-amd64", volume(), True),
+        ("6.12.117+deb13-amd64", volume(), False),
+        ("7.3.4-amd64", volume(), False),
+        ("", volume(), False),
+        ("6.1.0-56-amd64", volume(set_uuid=""), False),
+        ("6.1.0-56-amd64", dm_volume(), False),
+    ],
+)
+def test_encryption_that_loses_the_idle_class_is_noted(kernel: str, of: Any, noted: bool) -> None:
+    known = facts(volume=of, encrypted=("luks-data",), kernel=kernel)
+    found = [each for each in advise(known) if each.id == "EBB-110"]
+    assert [(each.weight, each.text.split()[0]) for each in found] == (
+        [(Weight.NOTE, "luks-data")] if noted else []
+    )
+    plain = facts(volume=of, kernel=kernel)
+    assert "EBB-110" not in [each.id for each in advise(plain)]
+
+
+def test_the_devices_of_dm_crypt_below_a_volume_are_found(tmp_path: Path) -> None:
+    fake = FakeSysfs(tmp_path)
+    fake.disk("sda", "8:0")
+    for name, devno, below, uuid in (
+        ("dm-0", "253:0", "sda", "LVM-qMVgCDUlZsA4"),
+        ("dm-1", "253:1", "dm-0", "CRYPT-LUKS2-1c6b9d42-luks-data"),
+    ):
+        fake.disk(name, devno, scheduler="none", queue_depth=None)
+        fake.write(f"/sys/block/{name}/dm/uuid", uuid)
+        fake.write(f"/sys/block/{name}/dm/name", f"name-of-{name}")
+        fake.link(f"/sys/class/block/{name}/slaves/{below}", f"/sys/block/{below}")
+    fake.bcache(backing="dm-1", cache=None)
+    (found,) = topology.discover(fake.sysfs)
+    known = report.facts(fake.sysfs, found, SOUND, {}, MEASURED)
+    assert known.encrypted == ("name-of-dm-1",)
+    assert known.kernel == os.uname().release
 
 
 # ---- shared disks --------------------------------------------------------------------------------
