@@ -87,11 +87,12 @@ def _lvm(guest: Session, below: str, command: str, *words: str) -> None:
 
 @contextmanager
 def crypt(guest: Session, below: str) -> Iterator[str]:
-    """dm-crypt with the null cipher: the guest has no cryptsetup."""
+    """dm-crypt with the null cipher, and a uuid as cryptsetup's, which the guest does not have."""
     dm_parts.prepare(guest, ("dm-crypt", "crypto_null"))
     sectors = guest.read(f"/sys/class/block/{below}/size")
     table = f"0 {sectors} crypt cipher_null-ecb - 0 /dev/{below} 0"
-    guest.check(["dmsetup", "create", *_NO_UDEV, _SECRET, "--table", table])
+    uuid = ("--uuid", f"CRYPT-PLAIN-{_SECRET}")
+    guest.check(["dmsetup", "create", *_NO_UDEV, _SECRET, *uuid, "--table", table])
     try:
         guest.check(["dmsetup", "mknodes", _SECRET])
         yield _kernel_name(guest, _SECRET)

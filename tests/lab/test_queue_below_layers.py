@@ -6,7 +6,7 @@ Each test proves, on a real kernel, for one stack of layers between bcache and i
 - all disks below get the policy's I/O scheduler, and in a gap a shallow queue, while a disk that is
   not below keeps its own;
 - dirty data reaches each of these disks in the gap, and the queues are deep again after it;
-- `status` and `explain` name the queues;
+- `status` and `explain` name the queues, and `doctor` a layer that loses write-back's idle class;
 - after a SIGKILL in a gap, `ebbgate restore` gives each disk its own queue and scheduler back, set
   as it was.
 """
@@ -157,6 +157,8 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
         in_a_gap(product, stack, disks)
         assert others.queues() == others_before
         queues_turn(product, disks, deep)
+        # This kernel's dm-crypt loses the idle class (tests/lab/test_io_class.py).
+        assert ("EBB-110" in product.cli("doctor", stack.volume)) == (crypt in layers)
         with disks.slow():
             fio.run(sold_guest, gap_drain.fill_job(stack.device, _DIRTY), seed=5)
             queues_turn(product, disks, SHALLOW_DEPTH)
