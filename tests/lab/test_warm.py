@@ -23,6 +23,7 @@ from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.layout_stacks import MOUNT, half_cached, loop, mounted
 from tests.lab.session import Session
+from tests.lab.test_promote_hot import READ
 
 MIB = 4
 COLLECTIONS = """
@@ -157,11 +158,10 @@ def test_a_full_dm_cache_takes_a_part_in_or_the_job_says_how_much_is_not(guest: 
                 warmed(product, stack, from_mib)
             assert stack.status().used > stack.status().total * 0.95
             job, _ = warmed(product, stack, 500)
-            options: dict[str, str | int] = {"offset": "500M", "size": f"{PART_MIB}M"}
-            before = stack.status().read_hits
-            # One read in each block, at a place that no check has read.
-            options |= {"zonemode": "strided", "zonerange": "64k", "zonesize": "4k"}
-            done = fio.run(guest, fio.Job(stack.device, "read", "4k", options=options), seed=1)
-            hits = (stack.status().read_hits - before) / done.only.read.ios
+            stat = f"/sys/dev/block/{stack.dev_t('origin')}/stat"
+            # In each block, where no check has read.
+            places = [(500 << 20) + at + 32768 for at in range(0, PART_MIB << 20, 65536)]
+            argv = [PYTHON, "-c", READ, stack.device, stat, *map(str, places)]
+            hits = 1 - int(guest.check(argv, timeout_s=120)) / len(places)
             assert abs(hits - job["hit_ratio"]) < 0.1
             assert hits > 0.95 or "the rest was not taken" in job["why"]
