@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Drive, Facts, disk_kind
@@ -17,6 +17,9 @@ from ebbgate.model.status import KnobStatus, VolumeStatus
 from ebbgate.model.volume import DiskUsers, Volume, VolumeState
 from ebbgate.probes.block import physical_devices, stack_below, whole_disk
 from ebbgate.probes.disk_users import DeviceUsers, disk_users
+
+_DM_CRYPT: Final = re.compile("CRYPT-(?!INTEGRITY-|VERITY-)")
+"""The uuid of a device of dm-crypt; cryptsetup has two more kinds of devices."""
 
 
 def lockdown(sysfs: Sysfs) -> str | None:
@@ -101,10 +104,10 @@ def _users(sysfs: Sysfs, disk: str, volume: Volume, users: DeviceUsers) -> DiskU
 
 
 def _encrypted(sysfs: Sysfs, volume: Volume) -> Iterator[str]:
-    """Yield the names that dm-crypt's devices below a volume have; cryptsetup gives them a uuid."""
+    """Yield the names that dm-crypt's devices below a volume have."""
     for name in stack_below(sysfs, volume.backing.devno):
         here = CLASS_BLOCK / name / "dm"
-        if (sysfs.read_text(here / "uuid") or "").startswith("CRYPT-"):
+        if _DM_CRYPT.match(sysfs.read_text(here / "uuid") or ""):
             yield sysfs.read_text(here / "name") or name
 
 

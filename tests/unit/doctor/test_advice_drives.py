@@ -205,14 +205,15 @@ def test_the_devices_of_dm_crypt_below_a_volume_are_found(tmp_path: Path) -> Non
     fake = FakeSysfs(tmp_path)
     fake.disk("sda", "8:0")
     for name, devno, below, uuid in (
-        ("dm-0", "253:0", "sda", "LVM-qMVgCDUlZsA4"),
+        ("dm-0", "253:0", "sda", "CRYPT-INTEGRITY-checked"),
         ("dm-1", "253:1", "dm-0", "CRYPT-LUKS2-1c6b9d42-luks-data"),
+        ("dm-2", "253:2", "dm-1", "LVM-qMVgCDUlZsA4"),
     ):
         fake.disk(name, devno, scheduler="none", queue_depth=None)
         fake.write(f"/sys/block/{name}/dm/uuid", uuid)
         fake.write(f"/sys/block/{name}/dm/name", f"name-of-{name}")
         fake.link(f"/sys/class/block/{name}/slaves/{below}", f"/sys/block/{below}")
-    fake.bcache(backing="dm-1", cache=None)
+    fake.bcache(backing="dm-2", cache=None)
     (found,) = topology.discover(fake.sysfs)
     known = report.facts(fake.sysfs, found, SOUND, {}, MEASURED)
     assert known.encrypted == ("name-of-dm-1",)

@@ -159,10 +159,10 @@ def close_period(share: TimeShare, share_max: float, ratio: float, *, moved: boo
     if not moved:
         return share
     moving, resting = _count(share.moving), _count(share.resting)
-    compared = {kind for kind in ReadKind if min(moving[kind], resting[kind]) >= _READS_MIN}
+    compared = [kind for kind in ReadKind if min(moving[kind], resting[kind]) >= _READS_MIN]
     found = [_compare(share, kind, ratio) for kind in compared]
     # Moves were over within a moment, or a large share has left few rests: counted on.
-    unknown = any(moving[kind] >= _READS_MIN for kind in set(ReadKind) - compared)
+    unknown = any(moving[kind] >= _READS_MIN for kind in ReadKind if kind not in compared)
     share = replace(
         share,
         moving=_without(share.moving, compared),
