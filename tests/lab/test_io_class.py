@@ -52,7 +52,7 @@ def test_the_idle_class_reaches_the_disks(
         for layer in layers:
             top = below.enter_context(layer(guest, top))
         guest.name_device("layers", top)
-        # From 6.2 on a layer has no file for a scheduler.
+        # On 6.12 a layer has no file for a scheduler.
         stack = below.enter_context(BcacheStack(guest, hdd="layers", scheduler=""))
         stack.expect_changed("writeback_rate", "writeback_percent")
         written = destaged_by_class(stack)

@@ -212,7 +212,7 @@ def encrypted(facts: Facts) -> Iterator[Advice]:
             f"{name} below {facts.volume.title} is encrypted. dm-crypt gives up the idle I/O class"
             f" of write-back in kernels before 6.9 (this is {facts.kernel}, unless it has that"
             " change, too), so no I/O scheduler serves users before it: their first request after"
-            " a gap waits longer. A newer kernel is the remedy."
+            " a gap may wait longer. A newer kernel is the remedy."
         )
         yield Advice("EBB-110", Weight.NOTE, facts.volume.title, text)
 

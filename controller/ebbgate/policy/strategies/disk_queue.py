@@ -8,7 +8,7 @@ next request of a reader and serves the idle class five times a second, so what 
 hardly delays a returning request. mq-deadline serves the idle class between two requests of a
 reader: there, and with none, the disk keeps its own depth. In the lab a shallow queue drained less
 under mq-deadline, and what a gap had left delayed more requests. dm-crypt gives writes no class
-until 6.8, so below it bfq holds them back as writes only, which is still better than mq-deadline.
+until 6.8 (EBB-110); which scheduler is better above such a kernel was not settled.
 
 All disks below a volume must be alike: the slowest of an array is waited for. A gap of one volume
 is none of another on the same disk, so shared disks keep deep queues. dm-cache's destage has no
