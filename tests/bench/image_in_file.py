@@ -3,21 +3,32 @@
 
 The image is a loop device of the same machine, so that the truth is known: what its own kernel says
 of the tables, through all layers. It is compared with what the agent says in the guest, and
-ebbgate makes of it from outside. Hot tables are chosen from misses while clients read four of them.
+ebbgate makes of it from outside. What promote_hot chooses of either layout is compared, from misses
+while clients read four of the tables.
 """
 
 from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
+from ebbgate.layout.chunk_owners import ChunkOwners
+from ebbgate.model.heat import CHUNK_BYTES, ChunkMisses, HeatPeriod, VolumeLayout
+from ebbgate.model.owners import NO_OWNERS, owners_of
+from ebbgate.policy.strategies.promote_choice import LIST_MAX, Earlier, Room, Worth, choose
+from ebbgate.policy.strategies.promote_hot import PromoteState
+from ebbgate.policy.strategies.promote_score import ASYNC_WEIGHT, Groups, add_window, with_layout
+from ebbgate.policy.strategies.promote_stop import PromoteParams
+from ebbgate.units import NS_PER_S
 from ebbgate.warm.plan import Piece
 from ebbgate.warm.target import Target
 from tests.bench.context import Context, Scenario
-from tests.bench.guest.file_mover import Chunk, best_files, chunks_of
+from tests.bench.guest.file_mover import Chunk, chunks_of
 from tests.bench.postgres_volume import (
     CLIENTS,
     DATA,
@@ -46,7 +57,7 @@ HOST_FOLDER = "/run/images"
 IMAGE = f"{HOST_FOLDER}/disk.raw"
 IMAGE_MIB = 1600
 HOT = 4
-SECONDS = 40
+WINDOWS, WINDOW_S = 3, 15
 EBBGATE = f"PYTHONPATH={SITE} {PYTHON} -m ebbgate"
 
 
@@ -84,11 +95,15 @@ def mounted(guest: Guest, device: str, folder: str) -> Iterator[None]:
         guest.check(["umount", folder], timeout_s=120)
 
 
-def misses_of(guest: Guest, stack: Stack) -> dict[int, tuple[int, int]]:
-    """Return what the cache misses meanwhile, by chunk of the volume."""
+Window = Mapping[int, tuple[int, int]]
+"""What the cache missed in `WINDOW_S`: reads and writes by chunk of the volume."""
+
+
+def misses_of(guest: Guest, stack: Stack) -> Window:
+    """Return what the cache misses in a window that begins now."""
     argv = [PYTHON, str(GUEST_SCRIPTS / "misses.py"), *cache_options(stack)]
-    counter = guest.spawn([*argv, "--seconds", str(SECONDS)], env=SCRIPT_ENV)
-    found = json.loads(counter.wait(SECONDS + 60).check().stdout)
+    counter = guest.spawn([*argv, "--seconds", str(WINDOW_S)], env=SCRIPT_ENV)
+    found = json.loads(counter.wait(WINDOW_S + 60).check().stdout)
     guest.check(["rmdir", f"{TRACES}/misses-{counter.pid}"])
     return {int(chunk): (reads, writes) for chunk, (reads, writes) in found.items()}
 
@@ -106,13 +121,35 @@ def _target(file: Mapping[str, Any]) -> Target:
     return Target(-1, (0, 0), pieces, {})
 
 
-def chosen(counts: Mapping[int, tuple[int, int]], files: Mapping[str, Sequence[Chunk]]) -> set[int]:
-    """Return the chunks of the best files."""
-    return {chunk.number for name in best_files(counts, files)[:HOT] for chunk in files[name]}
+def layout_of(files: Mapping[str, Sequence[Chunk]]) -> VolumeLayout:
+    """Return who owns the chunks of a volume."""
+    owners = ChunkOwners()
+    for group, chunks in enumerate(files.values()):
+        for chunk in chunks:
+            owners.add(group, chunk.number * CHUNK_BYTES, chunk.length_bytes)
+    return VolumeLayout(0, tuple(files), owners.runs()[0])
+
+
+def chosen(windows: Sequence[Window], files: Mapping[str, Sequence[Chunk]]) -> set[int]:
+    """Return the chunks that promote_hot lists after these windows, with room for all of them."""
+    layout, state, params = layout_of(files), PromoteState(), PromoteParams()
+    scores = state.scores
+    for number, window in enumerate(windows, 1):
+        chunks = tuple(
+            ChunkMisses(chunk, sync_reads=reads, writes=writes)
+            for chunk, (reads, writes) in window.items()
+        )
+        ended_ns = number * WINDOW_S * NS_PER_S
+        period = HeatPeriod(ended_ns - WINDOW_S * NS_PER_S, ended_ns, chunks)
+        scores = add_window(scores, period, params.period_ns // 2, ASYNC_WEIGHT)
+    scores = with_layout(scores, layout)
+    worth = Worth(replace(state, scores=scores).costs(params), ratio=1.0)
+    groups = Groups(scores, owners_of(NO_OWNERS, layout))
+    return {*choose(scores.ended_ns, groups, worth, Room(LIST_MAX, 1.0), Earlier()).listed}
 
 
 def figures(
-    counts: Mapping[int, tuple[int, int]],
+    windows: Sequence[Window],
     agent: Mapping[str, Sequence[Chunk]],
     truth: Mapping[str, Sequence[Chunk]],
 ) -> dict[str, float]:
@@ -120,13 +157,15 @@ def figures(
 
     `missed`: the share of all misses that lie in what was chosen.
     """
-    ours, theirs = chosen(counts, agent), chosen(counts, truth)
-    of_chunk = {chunk: sum(pair) for chunk, pair in counts.items()}
+    ours, theirs = chosen(windows, agent), chosen(windows, truth)
+    of_chunk = Counter[int]()
+    for window in windows:
+        of_chunk.update({chunk: sum(pair) for chunk, pair in window.items()})
     within = sum(count for chunk, count in of_chunk.items() if chunk in ours)
     return {
         "chunks": len(ours),
         "different": len(ours ^ theirs),
-        "missed": within / max(1, sum(of_chunk.values())),
+        "missed": within / max(1, of_chunk.total()),
     }
 
 
@@ -146,10 +185,11 @@ def measure(guest: Guest, kind: str, seed: int) -> dict[str, float]:
         by_agent = chunks_by_file(guest.check(f"{seen} | {agent}", timeout_s=180))
         truth = chunks_by_file(guest.check(f"{EBBGATE} layout show --json {files}", timeout_s=180))
         scripts = [TABLES.select(name) for name in hot]
-        load = server.load(scripts, clients=CLIENTS, seconds=SECONDS + 10, seed=seed)
-        counts = misses_of(guest, stack)
+        seconds = WINDOWS * (WINDOW_S + 10)
+        load = server.load(scripts, clients=CLIENTS, seconds=seconds, seed=seed)
+        windows = [misses_of(guest, stack) for _ in range(WINDOWS)]
         load.wait(120).check()
-        return figures(counts, by_agent, truth)
+        return figures(windows, by_agent, truth)
 
 
 def run(context: Context) -> Report:

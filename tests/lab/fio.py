@@ -7,14 +7,17 @@ I/O: runs fio through a Session; its JSON is parsed here and nowhere else.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.lab.errors import CommandFailed
-from tests.lab.session import Process, Session
+from tests.lab.session import Completed, Process, Session
 
 _SECTIONS = ("read", "write")
+_STOPPED = 128
+"""Exit code of a run that a signal has ended in order."""
 _LOG_DIRECTION = {0: "read", 1: "write", 2: "trim"}
 
 
@@ -165,9 +168,16 @@ class FioRun:
 
     def wait(self, timeout_s: float) -> FioResult:
         """The result once the run has ended; CommandFailed if it fails or takes too long."""
-        done = self.process.wait(timeout_s)
-        text = self._session.read(f"{self._folder}/report") if done.rc == 0 else ""
-        if done.rc != 0:
+        return self._result(self.process.wait(timeout_s), 0)
+
+    def stop(self, timeout_s: float) -> FioResult:
+        """End the run; the result until now. CommandFailed as for `wait`, or if it has ended."""
+        self.process.kill(signal.SIGINT)
+        return self._result(self.process.wait(timeout_s), _STOPPED)
+
+    def _result(self, done: Completed, expected: int) -> FioResult:
+        text = self._session.read(f"{self._folder}/report") if done.rc == expected else ""
+        if done.rc != expected:
             raise CommandFailed(f"fio: exit {done.rc}\n{done.stdout}{done.stderr}".strip())
         # A warning of fio may precede the report.
         report = json.loads(text[text.index("{") :])

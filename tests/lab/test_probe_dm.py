@@ -12,10 +12,12 @@ from tests.lab import dm_parts, fio
 from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
 from tests.lab.fio_compare import (
+    Counted,
     assert_equal_to_fio,
     assert_misses_are_attributed,
     assert_nothing_lost,
     assert_users_alone_are_sampled,
+    counted,
     exact,
     gained,
     job,
@@ -128,12 +130,11 @@ def test_every_kind_of_stack_is_counted_exactly_and_its_destage_too(
     with made as other, GuestProbe(guest, "--tick-ms", "100") as probe:
         probe.track_dm(other)
 
-        def measure() -> tuple[Difference, int]:
-            gain, result = gained(probe, other, *mixed(other), seed=31)
-            assert_equal_to_fio(gain, result)
-            return drained(probe, other)
+        def measure() -> tuple[Counted, tuple[Difference, int]]:
+            return counted(probe, other, *mixed(other), seed=31), drained(probe, other)
 
-        gain, dirty_bytes = exact(probe, other, measure)
+        used, (gain, dirty_bytes) = exact(probe, other, measure)
+        assert_equal_to_fio(*used)
         assert gain("fg", "read", "ios") == gain("fg", "write", "ios") == 0
         assert dirty_bytes > 0
         assert gain("destage", "done_bytes") == gain("destage", "queued_bytes") == dirty_bytes
@@ -328,14 +329,14 @@ def test_layers_above_and_below_change_no_count(guest: Session) -> None:
     ):
         probe.track_dm(layered)
 
-        def measure() -> tuple[Difference, int]:
+        def measure() -> tuple[Counted, tuple[Difference, int]]:
             volume, layered.device = layered.device, f"/dev/mapper/{layered.top}"
-            gain, result = gained(probe, layered, *mixed(layered), seed=60)
+            used = counted(probe, layered, *mixed(layered), seed=60)
             layered.device = volume
-            assert_equal_to_fio(gain, result)
-            return drained(probe, layered)
+            return used, drained(probe, layered)
 
-        gain, dirty_bytes = exact(probe, layered, measure)
+        used, (gain, dirty_bytes) = exact(probe, layered, measure)
+        assert_equal_to_fio(*used)
         assert dirty_bytes > 0
         assert gain("destage", "done_bytes") == gain("destage", "queued_bytes") == dirty_bytes
         assert gain("dev", "cache", "read", "bg", "bytes") == dirty_bytes

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.bench.guest.file_mover import Chunk
-from tests.bench.image_in_file import chunks_by_file, figures
+from tests.bench.image_in_file import chosen, chunks_by_file, figures
 from tests.lab.devices import MIB
 
 
@@ -16,9 +18,24 @@ def test_the_chunks_of_files_are_read_of_what_the_layout_shows() -> None:
     assert chunks_by_file(shown) == {"/db/1": [Chunk(5, 0, MIB), Chunk(6, MIB, MIB)]}
 
 
+HOT, COLD = ([Chunk(number, 0, MIB) for number in range(*ends)] for ends in ((0, 40), (40, 900)))
+FILES = {"hot": HOT, "cold": COLD}
+WINDOW = {**{chunk.number: (20, 5) for chunk in HOT}, 50: (1, 0)}
+
+
 def test_what_is_chosen_by_both_layouts_is_compared() -> None:
-    counts = {1: (300, 0), 2: (250, 0), 9: (450, 0)}
-    truth = {"hot": [Chunk(1, 0, MIB), Chunk(2, MIB, MIB)], "cold": [Chunk(3, 0, MIB)]}
-    assert figures(counts, truth, truth) == {"chunks": 2, "different": 0, "missed": 0.55}
-    wrong = {**truth, "hot": [Chunk(1, 0, MIB), Chunk(4, MIB, MIB)]}
-    assert figures(counts, wrong, truth) == {"chunks": 2, "different": 2, "missed": 0.3}
+    assert figures([WINDOW] * 3, FILES, FILES) == {
+        "chunks": 40,
+        "different": 0,
+        "missed": pytest.approx(1000 / 1001),
+    }
+    # A chunk that nobody has missed belongs to a hot file, or so one layout says.
+    unseen = [{**WINDOW, 7: (0, 0)}] * 3
+    assert 7 in chosen(unseen, FILES)
+    wrong = {**FILES, "hot": [chunk for chunk in HOT if chunk.number != 7]}
+    found = figures(unseen, wrong, FILES)
+    assert (found["chunks"], found["different"]) == (39, 1)
+
+
+def test_what_was_missed_in_one_window_only_is_not_chosen() -> None:
+    assert chosen([WINDOW, {}, {}], FILES) == set()
