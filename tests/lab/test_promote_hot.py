@@ -76,8 +76,15 @@ class Users:
         arrivals = self.live()["totals"]["arrivals"]
         return int(arrivals["read"]["bytes"]) if arrivals else 0
 
+    def rests(self) -> bool:
+        """Whether nothing is left to be moved."""
+        return not self.promotion().get("pending_bytes")
+
     def read_until_moved(self) -> tuple[int, dict[int, str]]:
-        """Let users read until the zone is moved; return what they read, and chunks' states."""
+        """Let users read until the zone is moved; return what they read, and chunks' states.
+
+        They rest while chunks are moved: what they miss then, dm-cache promotes by itself.
+        """
         read_bytes, states = 0, dict[int, str]()
         for seed in range(40):
             options: dict[str, str | int] = {
@@ -89,9 +96,10 @@ class Users:
             }
             job = fio.Job(self.stack.device, "randread", "4k", options=options)
             read_bytes += fio.run(self.guest, job, seed=seed).only.read.bytes
+            self.product.wait_until(self.rests, 120, "what is listed to be moved")
             found = self.promotion()
             states |= {each["chunk"]: each["state"] for each in found.get("chunks", ())}
-            if found.get("moved_bytes", 0) >= MOVED_MIB * MIB and not found["pending_bytes"]:
+            if found.get("moved_bytes", 0) >= MOVED_MIB * MIB:
                 return read_bytes, states
         raise AssertionError(f"not moved: {self.promotion()}; {self.product.log()}")
 
