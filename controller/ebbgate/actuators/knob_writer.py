@@ -155,9 +155,9 @@ class KnobWriter(VolumeKnobs):
         owned, table = self.owned.get(THRESHOLD), self._path(TABLE)
         if owned is None or table is None:
             return []
-        known, lend = (table, self.volume.mapping), self.lend if lends else nullcontext
+        lend = self.lend if lends else nullcontext
         try:
-            refresh(self.sysfs, known, self.journal, owned, lend, self.wall_ns())
+            refresh(self.sysfs, table, self.journal, owned, lend, self.wall_ns())
         except OSError as error:
             action = self._action(THRESHOLD, None, owned.written, Reason(RESTORE, "a new table"))
             return [self._outcome(action, OutcomeKind.FAILED, str(error))]
@@ -255,6 +255,7 @@ class KnobWriter(VolumeKnobs):
                 return self._journal_failed(action, error)
             self.owned[action.knob] = OwnedKnob(kept, entry.original, self.now_ns())
             try:
+                self.note_table(action.knob)
                 now = self.read(action.knob)
             except OSError as error:
                 return self._outcome(action, OutcomeKind.FAILED, str(error))

@@ -30,8 +30,6 @@ from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs, is_gone
 from ebbgate.knobs.catalog import knob_row, same_value
 from ebbgate.knobs.knob import ResetCause, parse_value
 from ebbgate.model.decision import JournalEntry
-from ebbgate.model.dm import DmMapping
-from ebbgate.probes.dm_status import table_threshold_sectors
 
 _SETS: Final = Path("/sys/fs/bcache")
 
@@ -123,15 +121,9 @@ def was_reset(sysfs: Sysfs, entry: JournalEntry, value: str) -> bool:
     return row.per_disk and is_recreated(sysfs, entry)
 
 
-def other_threshold(sysfs: Sysfs, table: str, mapping: DmMapping | None) -> str | None:
-    """Return the threshold of the table that is loaded now; None: it is the known table.
-
-    Raises OSError.
-    """
-    params = sysfs.read(table).split(maxsplit=3)[-1]
-    found = table_threshold_sectors(params)
-    same = found is None or mapping is None or params == mapping.params
-    return None if same else str(found)
+def loaded_table(sysfs: Sysfs, path: str) -> str:
+    """Return the parameters of the table that device-mapper has loaded. Raises OSError."""
+    return sysfs.read(path).split(maxsplit=3)[-1]
 
 
 def inspect(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> Found:
@@ -271,6 +263,7 @@ class OwnedKnob:
 
     `tried`: a value whose write failed; the knob may have it nevertheless. `owned_since_ns`: when
     the original was journalled. `unwritten`: it is journalled only, and `written` is the original.
+    `table`: of dm-cache's threshold, the parameters of the table that the original belongs to.
     """
 
     entry: JournalEntry
@@ -278,6 +271,7 @@ class OwnedKnob:
     owned_since_ns: int
     tried: str | None = None
     unwritten: bool = False
+    table: str = ""
 
     @property
     def original(self) -> str:

@@ -14,28 +14,39 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Final
 
-from ebbgate.actuators import ownership
-from ebbgate.actuators.ownership import Journal, OwnedKnob
+from ebbgate.actuators.ownership import Journal, OwnedKnob, loaded_table
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.model.dm import DmMapping
+from ebbgate.probes.dm_status import table_threshold_sectors
 
 _SHUT: Final = "0"
-_Table = tuple[str, DmMapping | None]
 Lend = Callable[[], AbstractContextManager[object]]
 
 
 def refresh(
-    sysfs: Sysfs, table: _Table, journal: Journal, owned: OwnedKnob, lend: Lend, at_unix_ns: int
+    sysfs: Sysfs, table: str, journal: Journal, owned: OwnedKnob, lend: Lend, at_unix_ns: int
 ) -> None:
     """Make the threshold of a table that was loaded since the original.
 
-    `table`: its path, and the mapping that is known; `lend`: in this context another thread may
-    close the gate (see `KnobWriter`). Waits for the journal. Raises OSError; then the older
-    original stays.
+    The table that the original belongs to may come back after others, so each is compared with the
+    last. `table`: its path; `lend`: in this context another thread may close the gate (see
+    `KnobWriter`). Waits for the journal. Raises OSError; then the older original stays.
     """
-    original = ownership.other_threshold(sysfs, *table)
-    if original is not None and original != owned.original:
-        _replace_original(journal, owned, original, at_unix_ns, lend)
+    params = loaded_table(sysfs, table)
+    original = table_threshold_sectors(params)
+    if params == owned.table or original is None:
+        return
+    if str(original) != owned.original:
+        _replace_original(journal, owned, str(original), at_unix_ns, lend)
+    owned.table = params
+
+
+def came_with_table(sysfs: Sysfs, table: str, owned: OwnedKnob, value: str) -> bool:
+    """Return whether another table than the original's is loaded, which sets this value."""
+    try:
+        params = loaded_table(sysfs, table)
+    except OSError:
+        return False
+    return params != owned.table and value == str(table_threshold_sectors(params))
 
 
 def _replace_original(

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
-from ebbgate.actuators.ownership import Journal, OwnedKnob
+from ebbgate.actuators.ownership import Journal, OwnedKnob, loaded_table
 from ebbgate.actuators.scheduler_settings import is_settings, read_settings
+from ebbgate.actuators.table_threshold import came_with_table
 from ebbgate.kernel.sysfs import Sysfs, is_gone
-from ebbgate.knobs.catalog import knob_row, same_value
+from ebbgate.knobs.catalog import TABLE, THRESHOLD, knob_row, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import JournalEntry
@@ -70,6 +71,24 @@ class VolumeKnobs:
     def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
         """Own a knob that an earlier daemon wrote. `values`: what that may have written last."""
         self.owned[entry.knob] = OwnedKnob(entry, values[0], self.now_ns(), values[1])
+        if self.volume.mapping is not None:
+            self.owned[entry.knob].table = self.volume.mapping.params
+
+    def note_table(self, knob: str) -> None:
+        """Keep which table the original of dm-cache's threshold belongs to. Raises OSError."""
+        table = self._path(TABLE)
+        if knob == THRESHOLD and table is not None:
+            self.owned[knob].table = loaded_table(self.sysfs, table)
+
+    def has_other_table(self, seen: Mapping[str, str]) -> bool:
+        """Whether dm-cache's threshold has a value that came with another table.
+
+        Call it only while no write is under way.
+        """
+        owned, value, table = self.owned.get(THRESHOLD), seen.get(THRESHOLD), self._path(TABLE)
+        if owned is None or value is None or table is None or owned.is_ours(value):
+            return False
+        return came_with_table(self.sysfs, table, owned, value)
 
     def on_table_reload(self, seen: Mapping[str, str]) -> None:
         """Accept the values of another table, which has replaced what ebbgate wrote.

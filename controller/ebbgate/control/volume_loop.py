@@ -368,7 +368,7 @@ class VolumeLoop:
     def _look_at_knobs(self, seen: VolumeState) -> None:
         if not (self.acts or self.writer.pinned):
             return
-        if self.signals.table_reloaded(seen):
+        if self.signals.table_reloaded(seen) or self.writer.has_other_table(seen.knobs):
             _LOG.warning(TABLE_RELOADED, self.volume.title)
             self.driver.on_table_reload(seen)
             return

@@ -123,6 +123,7 @@ class VolumeSignals:
 
         dm-cache counts promotions and demotions from the last load, and takes its threshold from
         the table. Before anything was counted, only original values show that a table was loaded.
+        A table with another threshold is noticed by that, too (`VolumeKnobs.has_other_table`).
         """
         then, new = self.last_seen.dm if self.last_seen else None, seen.dm
         if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):

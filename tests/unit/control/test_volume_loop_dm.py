@@ -25,6 +25,7 @@ from tests.gate_worker_fixture import CLOSED, REASON
 from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
 
 NAME = "vg-data"
+OTHER_TABLE = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold"
 STREAM = {"read": [], "write": [0] * 14 + [64 * MIB]}
 
 
@@ -141,7 +142,7 @@ def test_the_threshold_of_another_table_becomes_the_original(
     harness: DmLoopHarness,
 ) -> None:
     harness.tick()
-    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 4096"
+    table = f"{OTHER_TABLE} 4096"
     harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
     harness.tick()
     assert harness.cache.threshold == 0
@@ -151,13 +152,55 @@ def test_the_threshold_of_another_table_becomes_the_original(
     assert harness.kept.open == set()
 
 
+def test_another_table_is_noticed_whatever_was_promoted_since(harness: DmLoopHarness) -> None:
+    harness.tick()
+    load(harness, 4096)
+    harness.tick()
+    assert (harness.cache.threshold, harness.loop.writer.manual) == (0, set())
+    harness.release("stop")
+    assert harness.cache.threshold == 4096
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_the_first_table_may_come_back(harness: DmLoopHarness, noticed: bool) -> None:
+    """The daemon keeps its first look at the volume as long as the volume is the same."""
+    harness.tick()
+    load(harness, 4096)
+    harness.tick()
+    load(harness, None)
+    if noticed:
+        harness.tick()
+        assert harness.cache.threshold == 0
+    harness.release("stop")
+    assert harness.loop.writer.manual == set()
+    assert harness.cache.threshold == 2048
+    assert harness.kept.open == set()
+
+
+def test_what_a_person_sets_after_another_table_is_manual(harness: DmLoopHarness) -> None:
+    harness.tick()
+    load(harness, 4096)
+    harness.cache.threshold = 777
+    harness.tick()
+    assert harness.loop.writer.manual == {"migration_threshold"}
+    assert harness.cache.threshold == 777
+
+
+def load(harness: DmLoopHarness, threshold: int | None) -> None:
+    """Load a table; as many blocks are promoted as before until somebody looks."""
+    promoted = harness.cache.promotions
+    table = CACHE_TABLE if threshold is None else f"{OTHER_TABLE} {threshold}"
+    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
+    harness.cache.threshold, harness.cache.promotions = threshold or 2048, promoted
+
+
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_threshold_that_came_with_a_table_is_put_back_whatever_was_written_since(
     harness: DmLoopHarness, noticed: bool
 ) -> None:
     """LVM loads a table, and the gate is written before anybody looks: its value says nothing."""
     harness.tick()
-    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 4096"
+    table = f"{OTHER_TABLE} 4096"
     harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
     harness.cache.threshold = 0
     if noticed:
@@ -174,7 +217,7 @@ def test_the_gate_closes_while_the_original_of_another_table_is_journalled(
 ) -> None:
     harness.tick()
     harness.idle()
-    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 4096"
+    table = f"{OTHER_TABLE} 4096"
     harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
     harness.cache.threshold = 4 * 128
     seen = []
