@@ -125,6 +125,21 @@ def test_each_block_of_dm_cache_is_touched(machine: Machine, ask: Ask) -> None:
     assert machine.read[:2] == [0, 64 * KIB]
 
 
+def test_a_miss_is_looked_at_again_at_another_place(machine: Machine, ask: Ask) -> None:
+    machine.misses = 3
+    _, touched = ask({"touch": str(machine.path)}, COMMAND)
+    assert touched == {"event": "touched", "reads": 8, "hits": 8}
+    assert machine.read[8:] == [number * 256 * KIB + 4 * KIB for number in range(3)]
+
+
+def test_a_place_without_another_one_behind_it_stays_a_miss(machine: Machine, ask: Ask) -> None:
+    machine.misses = 1
+    command = {**COMMAND, "first": 7, "phase": 252 * KIB}
+    _, touched = ask({"touch": str(machine.path)}, command)
+    assert touched == {"event": "touched", "reads": 8, "hits": 7}
+    assert len(machine.read) == 8
+
+
 def test_many_misses_end_the_touches_soon(machine: Machine, ask: Ask) -> None:
     machine.misses = 1000
     _, touched = ask({"touch": str(machine.path)}, {**COMMAND, "step": 16 * KIB})
