@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from pathlib import Path
 from typing import Final
 
@@ -189,10 +190,11 @@ def cannot_be_noticed(calls: Sequence[Call], number: int, knob: str) -> bool:
     """Is this moment between the last look at the knob and the look after its write?
 
     The kernel has no call that compares and writes in one step. And what is read back after a write
-    may be what the kernel made of it.
+    may be what the kernel made of it. A look that has opened the file before reads the old one.
     """
     before = [call for call in calls[:number] if knob_of(call) == knob]
-    after = [call for call in calls[number:] if knob_of(call) == knob]
+    mine = (call for call in calls[number:] if knob_of(call) == knob)
+    after = list(dropwhile(lambda call: call.name == "read", mine))
     written_next = bool(after) and Path(after[0].path).name.endswith(".new")
     just_written = bool(before) and before[-1].name == "rename"
     return written_next or just_written or (len(before) > 1 and before[-2].name == "rename")
