@@ -263,7 +263,8 @@ class OwnedKnob:
 
     `tried`: a value whose write failed; the knob may have it nevertheless. `owned_since_ns`: when
     the original was journalled. `unwritten`: it is journalled only, and `written` is the original.
-    `table`: of dm-cache's threshold, the parameters of the table that the original belongs to.
+    `table`: of dm-cache's threshold, the parameters of the table that the original belongs to;
+    empty where they could not be read: then no other table is noticed.
     """
 
     entry: JournalEntry

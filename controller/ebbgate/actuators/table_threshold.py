@@ -33,7 +33,7 @@ def refresh(
     """
     params = loaded_table(sysfs, table)
     original = table_threshold_sectors(params)
-    if params == owned.table or original is None:
+    if owned.table in ("", params) or original is None:
         return
     if str(original) != owned.original:
         _replace_original(journal, owned, str(original), at_unix_ns, lend)
@@ -46,7 +46,7 @@ def came_with_table(sysfs: Sysfs, table: str, owned: OwnedKnob, value: str) -> b
         params = loaded_table(sysfs, table)
     except OSError:
         return False
-    return params != owned.table and value == str(table_threshold_sectors(params))
+    return owned.table not in ("", params) and value == str(table_threshold_sectors(params))
 
 
 def _replace_original(

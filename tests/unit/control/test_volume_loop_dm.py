@@ -186,6 +186,17 @@ def test_what_a_person_sets_after_another_table_is_manual(harness: DmLoopHarness
     assert harness.cache.threshold == 777
 
 
+def test_an_original_stays_whose_table_could_not_be_read(harness: DmLoopHarness) -> None:
+    harness.cache.threshold = 5000
+    harness.dm.fails["table"] = errno.EIO
+    harness.tick()
+    harness.dm.fails.clear()
+    harness.tick()
+    assert harness.cache.threshold == 0
+    harness.release("stop")
+    assert harness.cache.threshold == 5000
+
+
 def load(harness: DmLoopHarness, threshold: int | None) -> None:
     """Load a table; as many blocks are promoted as before until somebody looks."""
     promoted = harness.cache.promotions
