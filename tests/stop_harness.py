@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import THRESHOLD
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
@@ -190,11 +191,13 @@ def cannot_be_noticed(calls: Sequence[Call], number: int, knob: str) -> bool:
     """Is this moment between the last look at the knob and the look after its write?
 
     The kernel has no call that compares and writes in one step. And what is read back after a write
-    may be what the kernel made of it. A look that has opened the file before reads the old one.
+    may be what the kernel made of it. `DmOnFiles` replaces its file, where the kernel has one call:
+    a look that has opened it before the administrator's write reads the old one.
     """
     before = [call for call in calls[:number] if knob_of(call) == knob]
-    mine = (call for call in calls[number:] if knob_of(call) == knob)
-    after = list(dropwhile(lambda call: call.name == "read", mine))
+    after = [call for call in calls[number:] if knob_of(call) == knob]
+    if knob == THRESHOLD:
+        after = list(dropwhile(lambda call: call.name == "read", after))
     written_next = bool(after) and Path(after[0].path).name.endswith(".new")
     just_written = bool(before) and before[-1].name == "rename"
     return written_next or just_written or (len(before) > 1 and before[-2].name == "rename")

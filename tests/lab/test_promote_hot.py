@@ -99,7 +99,7 @@ class Users:
             self.product.wait_until(self.rests, 120, "what is listed to be moved")
             found = self.promotion()
             states |= {each["chunk"]: each["state"] for each in found.get("chunks", ())}
-            if found.get("moved_bytes", 0) >= MOVED_MIB * MIB:
+            if found.get("moved_bytes", 0) >= MOVED_MIB * MIB and not found["pending_bytes"]:
                 return read_bytes, states
         raise AssertionError(f"not moved: {self.promotion()}; {self.product.log()}")
 
