@@ -12,10 +12,12 @@ from typing import Final
 
 from ebbgate.errors import NotFound, PermissionDenied, Unavailable, UsageError
 from ebbgate.kernel.run import Completed, run
+from ebbgate.layout.psql import RELATION_NAME, psql_command
 from ebbgate.layout.relation import Relation, last_line, split_name
 from ebbgate.text import clean_text
 
 _TIMEOUT_S: Final = 20.0
+_CONNECT_TIMEOUT_S: Final = 10
 _NOT_CONNECTED: Final = 2
 """psql's exit code."""
 _FILE: Final = re.compile(r"(base|global|pg_tblspc)(/[A-Za-z0-9_]+)+")
@@ -32,7 +34,9 @@ _KINDS: Final = {
 # user may not read is missing in pg_settings, where current_setting() would fail. The name goes in
 # as hexadecimal digits, so that no quoting is needed.
 _QUERY: Final = """
-WITH asked AS (SELECT to_regclass(convert_from(decode('{name}', 'hex'), 'UTF8')) AS oid),
+WITH written AS (SELECT convert_from(decode('{name}', 'hex'), 'UTF8') AS name),
+asked AS (SELECT to_regclass(CASE WHEN array_length(parse_ident(name), 1) = 1
+                             THEN 'public.' || name ELSE name END) AS oid FROM written),
 tables AS (SELECT oid FROM asked UNION SELECT relid FROM asked, pg_partition_tree(asked.oid)),
 parts AS (SELECT oid FROM tables UNION
           SELECT reltoastrelid FROM pg_class JOIN tables USING (oid) WHERE reltoastrelid <> 0),
@@ -42,9 +46,10 @@ SELECT json_build_object(
   'known', (SELECT oid IS NOT NULL FROM asked),
   'folder', (SELECT setting FROM pg_settings WHERE name = 'data_directory'),
   'relations', (SELECT coalesce(json_agg(json_build_object(
-      'name', oid::regclass::text, 'kind', relkind, 'file', pg_relation_filepath(oid))
+      'name', {relation}, 'kind', relkind, 'file', pg_relation_filepath(oid::regclass))
       ORDER BY oid), '[]'::json)
-    FROM whole JOIN pg_class USING (oid) WHERE pg_relation_filepath(oid) IS NOT NULL))
+    FROM whole JOIN pg_class USING (oid)
+    WHERE pg_relation_filepath(oid::regclass) IS NOT NULL))
 """
 
 Run = Callable[..., Completed]
@@ -53,25 +58,23 @@ Run = Callable[..., Completed]
 def relations(asked: str, connection: str = "", run_program: Run = run) -> tuple[Relation, ...]:
     """Return the relation `DB.TABLE` or `DB.SCHEMA.TABLE` with its partitions, TOAST and indexes.
 
-    `connection`: `host=... user=...`; without it, root asks as the user postgres. Raises
-    EbbgateError with the next step.
+    Without a schema it is one of `public`. `connection`: `host=... user=...`; without it, root asks
+    as the user postgres. Raises EbbgateError with the next step.
     """
     database, table = split_name(asked)
     if "://" in connection:
         raise UsageError("a connection is given by words", "such as 'host=/run/postgresql user=me'")
-    query = _QUERY.format(name=table.encode().hex())
+    query = _QUERY.format(name=table.encode().hex(), relation=RELATION_NAME)
     done = run_program(_command(database, connection, query), timeout_s=_TIMEOUT_S, check=False)
     if done.exit_code:
         raise _refused(done, database)
     return _parsed(asked, done.stdout)
 
 
-def _command(database: str, connection: str, query: str) -> list[str]:
-    quoted = re.sub(r"(['\\])", r"\\\1", database)
-    target = f"{connection} dbname='{quoted}' connect_timeout=10".strip()
-    psql = ["psql", "-X", "-w", "-q", "-A", "-t", "-d", target, "-c", query]
+def _command(database: str, connection: str, query: str) -> Sequence[str]:
+    psql = psql_command(connection, database, query, _CONNECT_TIMEOUT_S)
     as_postgres = not connection and os.geteuid() == 0
-    return ["runuser", "-u", "postgres", "--", *psql] if as_postgres else psql
+    return ("runuser", "-u", "postgres", "--", *psql) if as_postgres else psql
 
 
 def _refused(done: Completed, database: str) -> Unavailable:

@@ -18,6 +18,7 @@ from typing import Final
 
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.run import Completed, run
+from ebbgate.layout.psql import RELATION_NAME, psql_command
 
 _FILE: Final = re.compile(r"(\d+)(_fsm|_vm|_init)?(\.\d+)?")
 """Relation, fork, segment of 1 GiB."""
@@ -29,10 +30,11 @@ _PID_BYTES_MAX: Final = 4096
 _PORT_LINE: Final = 3
 _SOCKET_LINE: Final = 4
 _TIMEOUT_S: Final = 5.0
+_CONNECT_TIMEOUT_S: Final = 2
 _DATABASES: Final = "SELECT json_object_agg(oid, datname) FROM pg_database WHERE datallowconn"
-_RELATIONS: Final = """
-SELECT json_object_agg(pg_relation_filepath(oid), oid::regclass::text)
-FROM pg_class WHERE pg_relation_filepath(oid) IS NOT NULL"""
+_RELATIONS: Final = f"""
+SELECT json_object_agg(pg_relation_filepath(oid::regclass), {RELATION_NAME})
+FROM pg_class WHERE pg_relation_filepath(oid::regclass) IS NOT NULL"""
 """By the path in the data folder: numbers of files repeat in other tablespaces."""
 _AS_POSTGRES: Final = ("runuser", "-u", "postgres", "--")
 
@@ -102,9 +104,7 @@ class RelationNames:
         return server.relations[database]
 
     def _asked(self, server: _Server, database: str, query: str) -> Names:
-        quoted = re.sub(r"(['\\])", r"\\\1", database)
-        target = f"{server.place} dbname='{quoted}' connect_timeout=2"
-        psql = ("psql", "-X", "-w", "-q", "-A", "-t", "-d", target, "-c", query)
+        psql = psql_command(server.place, database, query, _CONNECT_TIMEOUT_S)
         try:
             done = self._run((*(server.prefix or ()), *psql), timeout_s=_TIMEOUT_S, check=False)
             found = json.loads(done.stdout) if done.exit_code == 0 else {}

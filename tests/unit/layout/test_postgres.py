@@ -63,6 +63,13 @@ def test_no_name_can_change_the_query_or_the_connection(psql: FakePsql) -> None:
     assert b"x'; DROP TABLE y; --".hex() in call[-1]
 
 
+def test_only_names_of_the_catalogue_are_looked_up(psql: FakePsql) -> None:
+    """Whoever owns a database could otherwise have a superuser run functions of theirs."""
+    relations("shop.orders", run_program=psql)
+    (call,) = psql.calls
+    assert call[-1].startswith("BEGIN READ ONLY; SET LOCAL search_path = pg_catalog; WITH")
+
+
 @pytest.mark.parametrize(("euid", "program"), [(0, "runuser"), (1000, "psql")])
 def test_root_asks_as_postgres(
     psql: FakePsql, euid: int, program: str, monkeypatch: pytest.MonkeyPatch

@@ -69,6 +69,14 @@ def test_segments_and_forks_have_the_name_of_their_relation(server: FakeServer) 
     ]
 
 
+def test_only_names_of_the_catalogue_are_looked_up(server: FakeServer) -> None:
+    """Whoever owns a database could otherwise have a superuser run functions of theirs."""
+    server.names("base/5/7")
+    assert len(server.calls) == 2
+    for call in server.calls:
+        assert call[-1].startswith("BEGIN READ ONLY; SET LOCAL search_path = pg_catalog; SELECT")
+
+
 def test_files_in_a_tablespace_have_the_name_of_their_relation(server: FakeServer) -> None:
     """The file of another relation has the same number in another tablespace."""
     files = (f"{TABLESPACE}/5/7", f"{TABLESPACE}/5/7.1", f"{TABLESPACE}/5/7_vm", "base/5/7")

@@ -37,6 +37,18 @@ CREATE TABLE days_2 PARTITION OF days FOR VALUES FROM (10) TO (20);
 CREATE ROLE guest LOGIN;
 CHECKPOINT;
 """
+_TRAPS = """
+CREATE SCHEMA trap;
+CREATE TABLE trap.days_9 (day int);
+CREATE FUNCTION public.pg_relation_filepath(oid) RETURNS text LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+CREATE FUNCTION trap.unequal(oid, int) RETURNS bool LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
+CREATE OPERATOR trap.<> (LEFTARG = oid, RIGHTARG = int, FUNCTION = trap.unequal);
+CREATE VIEW trap.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE false;
+ALTER DATABASE shop SET search_path = trap, public, pg_catalog;
+"""
+"""What the owner of a database can make, and what a superuser who asks must not run."""
 
 
 class Server:
@@ -164,6 +176,19 @@ def test_a_role_without_rights_is_enough_for_the_names_of_files(server: Server) 
     )
     assert names.name_of(files["TOAST table"]).startswith("shop.pg_toast.pg_toast_")
     assert names.name_of(files["table"].with_name("PG_VERSION")).endswith("/PG_VERSION")
+
+
+def test_nothing_that_the_owner_of_a_database_has_made_is_run(server: Server) -> None:
+    before = server.relations('shop."or\'ders"')
+    server.sql(_TRAPS)
+    assert server.relations('shop."or\'ders"') == before
+    (other,) = server.relations("shop.trap.days_9")
+    assert other.name == "trap.days_9"
+    with pytest.raises(NotFound):
+        server.relations("shop.days_9")
+    (table,) = (each.files[0] for each in before if each.kind == "table")
+    assert RelationNames().name_of(table) == 'shop."or\'ders"'
+    assert RelationNames().name_of(other.files[0]) == "shop.trap.days_9"
 
 
 def test_an_unknown_relation_or_database_is_reported(server: Server) -> None:
