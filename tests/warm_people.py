@@ -59,6 +59,16 @@ def until_begun(people: People, number: int) -> FakeProcess:
     return FakeProcess.made[number]
 
 
+def until_waits(people: People, why: str) -> None:
+    """Wait until a job waits for this reason."""
+
+    def waits() -> bool:
+        people.now(lambda: None)
+        return any(job.why == why for job in people.jobs)
+
+    until(waits, f"a job that waits {why}")
+
+
 def targets(people: People) -> list[str]:
     return [job.target for job in people.jobs]
 

@@ -92,7 +92,7 @@ class WarmJob:
 
     def queue(self, loop: VolumeLoop, why: str) -> None:
         """Wait for another job of this volume."""
-        self.loop, self.queued = loop, True
+        self.loop, self.queued, self.is_next = loop, True, False
         self._change(state=JobState.WAITING, why=why)
 
     def start(self, loop: VolumeLoop, facts: CacheFacts) -> None:
