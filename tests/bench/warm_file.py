@@ -25,6 +25,8 @@ from tests.lab.session import Session
 
 MIB = 1 << 20
 SCATTERED = str(Path(__file__).parent / "guest" / "scattered_file.py")
+WEAR_SEED = 1_000_003
+"""None of the users': with the same one they would read what is cached already."""
 FOLDER = "/run/lab/warm"
 FILE = f"{FOLDER}/file"
 Stack = BcacheStack | DmCacheStack
@@ -63,7 +65,7 @@ def wear_in(session: Session, stack: Stack) -> None:
     read or written (drivers/md/bcache/alloc.c, bucket_prio; bch_rescale_priorities).
     """
     options: dict[str, str | int] = {"offset": "1200M", "size": "700M", "io_size": "32M"}
-    fio.run(session, fio.Job(stack.device, "randread", "64k", options=options), seed=1)
+    fio.run(session, fio.Job(stack.device, "randread", "64k", options=options), seed=WEAR_SEED)
 
 
 def missed(session: Session, stack: Stack, offset: int, path: str = FILE) -> float:
