@@ -55,8 +55,8 @@ class WarmJob:
     """`on_change`: called after each change of the status, and `on_end` once it is over.
 
     `queued`: waits for another job of the volume, without a process; `is_next`: its turn has come.
-    `sent`: the last pace that the worker has. `stepped_ns`: on CLOCK_MONOTONIC. `collects`: it
-    waits for a garbage collection.
+    `sent`: the last pace that the worker has. `read_ns`: until when it was to read, on
+    CLOCK_MONOTONIC. `collects`: it waits for a garbage collection.
     `promoted_before`: promotions of users' misses when it began, and stops for them.
     """
 
@@ -71,7 +71,7 @@ class WarmJob:
     queued: bool = False
     is_next: bool = False
     sent: Pace | None = None
-    stepped_ns: int = 0
+    read_ns: int = 0
     collects: bool = False
     ticks_without_disk: int = 0
     phase: str = "read"
@@ -154,11 +154,14 @@ class WarmJob:
         if self.paused:
             found = Pace(Speed.HOLD, "paused by a user")
         now_ns = self.now_ns()
+        reads = self.sent is not None and self.sent.speed is Speed.GO
+        if reads:
+            self.read_ns = now_ns
         if found.speed is Speed.STEP:
-            if now_ns - self.stepped_ns >= found.every_ns:
-                self.stepped_ns = now_ns
+            if now_ns - self.read_ns >= found.every_ns:
+                self.read_ns = now_ns
                 self._send("step", found)
-            elif self.sent is not None and self.sent.speed is Speed.GO:
+            elif reads:
                 self._send("hold", found)
         elif found != self.sent:
             self._send(str(found.speed), found)

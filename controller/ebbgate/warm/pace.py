@@ -25,7 +25,9 @@ _TOUCHES_DISK: Final = frozenset({"miss", "bypass", "writethrough"})
 STEP_BYTES: Final = 64 * KIB
 """A read beside users: of 1 MiB it takes the disk twice as long."""
 STEP_REQUESTS: Final = 400
-"""Users' requests for the disk between two such reads, each of which delays one or two of them."""
+"""Users' requests for the disk between two such reads, each of which delays one or two of them.
+Where users pause, the pauses are enough, and none is sent.
+"""
 _STEP_NS_MIN, _STEP_NS_MAX = NS_PER_S // 4, 10 * NS_PER_S
 BURST_SHARE: Final = 1 / 18
 """bcache collects garbage after a sixteenth of the cache was inserted (drivers/md/bcache/btree.h,
@@ -51,7 +53,7 @@ class Speed(StrEnum):
 class Pace:
     """How a warm-up may go on; `why`: why not at full speed. `run_bytes`: see `plan`.
 
-    `every_ns`: of `step`, between two reads.
+    `every_ns`: of `step`, since the last read of any speed.
     """
 
     speed: Speed

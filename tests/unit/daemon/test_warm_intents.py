@@ -15,7 +15,7 @@ from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
 from ebbgate.model.volume import Mode
 from ebbgate.model.warm import JobState
-from ebbgate.units import MIB
+from ebbgate.units import MIB, NS_PER_S
 from ebbgate.warm.pace import Pace, Speed
 from ebbgate.warm.promotion_watch import BlockReads, PromotionWatch
 from tests.builders import busy_edge
@@ -87,6 +87,21 @@ def test_it_stops_at_once_when_users_return(
     people.now(lambda: warm.on_edge(busy_edge(10_000)))
     assert process.commands[-2:] == ["go", "hold"]
     assert (people.jobs[0].state, people.jobs[0].why) == (JobState.WAITING, "users are back")
+
+
+def test_beside_users_it_reads_only_if_it_did_not_in_their_last_pause(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.warm()
+    (process,) = FakeProcess.made
+    warm = people.intents.dispatcher.warm
+    for found in (Pace(Speed.GO), *2 * [Pace(Speed.STEP, every_ns=60 * NS_PER_S)]):
+        monkeypatch.setattr(warm_job, "pace", lambda *_, now=found, **__: now)
+        people.now(lambda: warm.on_tick("bcache0"))
+    assert process.commands[-2:] == ["go", "hold"]
+    monkeypatch.setattr(warm_job, "pace", lambda *_, **__: Pace(Speed.STEP, every_ns=1))
+    people.now(lambda: warm.on_tick("bcache0"))
+    assert process.commands[-1] == "step"
 
 
 @pytest.mark.parametrize("mode", list(Mode))
