@@ -205,6 +205,9 @@ def _segment(row: object, behind: Layers) -> Segment:
     if not isinstance(why, str) or bool(below) is bool(why):
         raise _Wrong("a segment needs either a place or a reason")
     start, length = _size(row.get("start_bytes")), _size(row.get("length_bytes"))
+    if not length:
+        # Without a piece of anything it would escape the bound of pieces.
+        raise _Wrong("a segment is empty")
     return Segment(start, length, below, chunk, clean_text(why, 100))
 
 

@@ -49,6 +49,8 @@ _NOT_MAPPED: Final = "cannot be mapped"
 _OTHERWISE: Final = "for other reasons"
 _REASONS_OF_FILES: Final = REASONS_MAX - 3
 """The rest: `_OTHERWISE`, and the two bounds that `has_room` counts."""
+_GUEST_FILES_MAX: Final = FILES_MAX // 8
+"""So that a guest leaves room for others."""
 _PIECES_MAX: Final = 1 << 17
 """Of one file. It takes about 100 MiB of memory then."""
 
@@ -61,7 +63,7 @@ _Top = tuple[str, Layers, str, FileId | None]
 class _Found:
     """What is known so far.
 
-    - `left_out`: files by reason.
+    - `looked_at`: files, known or not. `left_out`: files by reason.
     - `deadline_s`: on CLOCK_MONOTONIC.
     - `error`: the first file or pattern of which nothing is known, and why.
     """
@@ -70,6 +72,7 @@ class _Found:
     groups: dict[str, int] = field(default_factory=dict)
     owners: ChunkOwners = field(default_factory=ChunkOwners)
     inodes: dict[FileId, int] = field(default_factory=dict)
+    looked_at: int = 0
     files: int = 0
     known_bytes: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
@@ -77,21 +80,31 @@ class _Found:
 
     def has_room(self) -> bool:
         """Return whether one more file may be read; count it if not."""
-        if self.files + self.left_out.total() >= FILES_MAX:
+        if self.looked_at >= FILES_MAX:
             self.left_out[f"beyond the first {FILES_MAX} files"] += 1
         elif time.monotonic() > self.deadline_s:
-            self.left_out[f"not read within {SECONDS_MAX} s"] += 1
+            self.looked_at += 1
+            self.leave_late(1)
         else:
             return True
         return False
 
+    def leave_late(self, count: int) -> None:
+        """Count files for which there was no time."""
+        self.left_out[f"not read within {SECONDS_MAX} s"] += count
+
     def leave_out(self, why: str, error: str = "") -> None:
         """Count a file that is not known."""
+        self.looked_at += 1
+        self.count(why, 1)
+        self.error = self.error or clean_text(error, TEXT_CHARS_MAX)
+
+    def count(self, why: str, files: int) -> None:
+        """Count so many that are left out for a reason."""
         why = clean_text(why, TEXT_CHARS_MAX)
         if why not in self.left_out and len(self.left_out) >= _REASONS_OF_FILES:
             why = _OTHERWISE
-        self.left_out[why] += 1
-        self.error = self.error or clean_text(error, TEXT_CHARS_MAX)
+        self.left_out[why] += files
 
 
 def survey(
@@ -119,9 +132,11 @@ def survey(
         elif found.has_room():
             _add_all(found, volume, _file(reader, path, name_of))
     # Last: what an image or a guest says may take long, which is to delay no other file.
-    for path in images:
+    for number, path in enumerate(images):
         if found.has_room():
-            _add_all(found, volume, _of_guest(found, reader, path))
+            now_s = time.monotonic()
+            until_s = now_s + (found.deadline_s - now_s) / (len(images) - number)
+            _add_all(found, volume, _of_guest(found, reader, path, until_s))
     yield from _answer(found, changed=reader.changed())
 
 
@@ -131,16 +146,26 @@ def _file(reader: ChainReader, path: Path, name_of: Callable[[Path], str]) -> It
     yield name_of(path), layers, str(path), file_id(path)
 
 
-def _of_guest(found: _Found, reader: ChainReader, path: Path) -> Iterator[_Top]:
-    """Yield the files of the guest whose disk is in an image. Raises EbbgateError, OSError."""
+def _of_guest(found: _Found, reader: ChainReader, path: Path, until_s: float) -> Iterator[_Top]:
+    """Yield the files of the guest whose disk is in an image. Raises EbbgateError, OSError.
+
+    `until_s`: on CLOCK_MONOTONIC.
+    """
     said = guest.read_beside(path)
     if said is None:
         raise NotFound(f"{path}: the document beside it is gone")
     below = reader.read_next_image(path, looks_like(path))
     layers = {**said.on_image(below[disk_name(path)], ""), **below}
-    for error in said.errors:
+    for error in said.errors[:_GUEST_FILES_MAX]:
         found.leave_out("not known to its guest", error)
-    for file in said.files:
+    files = said.files[: max(0, _GUEST_FILES_MAX - len(said.errors))]
+    over = len(said.errors) + len(said.files) - _GUEST_FILES_MAX
+    if over > 0:
+        found.count(f"beyond the first {_GUEST_FILES_MAX} files of a guest", over)
+    for number, file in enumerate(files):
+        if time.monotonic() > until_s:
+            found.leave_late(len(files) - number)
+            return
         yield f"{path}, {file}", guest.reachable(layers, file), file, None
 
 
@@ -177,6 +202,7 @@ def _add(
         if inode:
             found.inodes[inode] = group
         found.files += 1
+        found.looked_at += 1
     except EbbgateError as error:
         found.leave_out(_NOT_MAPPED, error.message)
 

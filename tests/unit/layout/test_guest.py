@@ -106,6 +106,7 @@ LIES = {
     "a truth as a size": change(["layers", 0, "size_bytes"], True),
     "a huge size": change(["layers", 0, "size_bytes"], 1 << 70),
     "segments that overlap": change(["layers", 0, "segments", 1, "start_bytes"], 4096),
+    "an empty segment": change([*SEGMENT, "length_bytes"], 0),
     "stripes without chunks": change([*SEGMENT, "below"], [{"layer": "vda", "start_bytes": 0}] * 2),
     "chunks of a byte": change([*SEGMENT, "chunk_bytes"], 1),
     "too many stripes": change([*SEGMENT, "below"], [{"layer": "vda", "start_bytes": 0}] * 1000),

@@ -354,6 +354,21 @@ def test_files_that_a_guest_cannot_map_are_counted(
     assert found.error == "guest:/x: on btrfs"
 
 
+def test_a_guest_leaves_room_for_others(
+    machine: LayoutMachine, tmp_path: Path, image: Path
+) -> None:
+    other = machine.file([(0, 0, 16 * MIB)], "wm.img")
+    errors = [{"path": f"/{number}", "why": "on btrfs"} for number in range(10_000)]
+    beside(image, json.dumps(guest_document(errors=errors)))
+    beside(other, json.dumps(guest_document()))
+    found = read(machine, tmp_path, "*.img")
+    assert found.groups == (f"{other}, guest:/db/a",)
+    assert found.left_out == {
+        "not known to its guest": 1250,
+        "beyond the first 1250 files of a guest": 8751,
+    }
+
+
 def test_what_a_guest_says_takes_no_memory_from_the_other_files(
     machine: LayoutMachine, tmp_path: Path, image: Path
 ) -> None:
