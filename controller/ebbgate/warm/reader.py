@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ebbgate.errors import Unavailable
 from ebbgate.warm.collection import LONGEST, Collection
 from ebbgate.warm.pace import collection_rest_s
 from ebbgate.warm.plan import READ_BYTES_MAX, UNIT_BYTES, Read
@@ -63,10 +64,12 @@ class Reader:
     _rest: bytes = b""
 
     def start(self, command: dict[str, Any]) -> None:
-        """Take the facts about the cache."""
+        """Take the facts about the cache. Raises Unavailable where hits cannot be told."""
         self.kind, self.unit = command["kind"], command["unit"]
         self.block, self.burst = command["block"], command["burst"]
-        self._backing = os.open(f"/sys/dev/block/{command['backing']}/stat", os.O_RDONLY)
+        backing = Path("/sys/dev/block") / command["backing"]
+        check_statistics(backing)
+        self._backing = os.open(backing / "stat", os.O_RDONLY)
         volume = Path("/sys/dev/block") / command["volume"]
         self._volume = _counter(volume, self.kind)
         self.internal = volume / "bcache/cache/internal"
@@ -213,6 +216,20 @@ class Reader:
         for line in lines:
             self.on_command(json.loads(line))
         return True
+
+
+def check_statistics(device: Path) -> None:
+    """Raise Unavailable if a device keeps no statistics: each read would seem to be a hit."""
+    # A partition has those of its disk. The kernel resolves `..` behind the link.
+    places = (device / "queue/iostats", device / "../queue/iostats")
+    setting = next((place for place in places if place.exists()), None)
+    if setting is not None and setting.read_text().strip() == "0":
+        path = os.path.realpath(setting)
+        raise Unavailable(
+            "the backing device keeps no statistics, so that hits cannot be told from misses:"
+            f" {path} is 0",
+            f"echo 1 > {path}",
+        )
 
 
 def _has_hit(before: Counts, after: Counts) -> bool:

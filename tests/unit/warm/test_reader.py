@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from ebbgate.errors import Unavailable
 from ebbgate.units import KIB
 from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.plan import Read
@@ -81,6 +82,31 @@ def test_how_long_collections_take_is_read_from_the_kernel(
     if text is not None:
         (tmp_path / LONGEST).write_text(text)
     assert disk.rest_s() == pytest.approx(rest_s)
+
+
+@pytest.mark.parametrize("part", ["", "sda1"])
+def test_a_backing_device_without_statistics_is_refused(
+    patch: pytest.MonkeyPatch, tmp_path: Path, part: str
+) -> None:
+    """All reads would be hits: the kernel counts none of those that reach the device."""
+    disk = tmp_path / "sda"
+    for folder in (disk / "queue", disk / "sda1"):
+        folder.mkdir(parents=True)
+    for folder in (disk, disk / "sda1"):
+        (folder / "stat").write_text("1 0 8\n")
+    link = tmp_path / "8:0"
+    link.symlink_to(disk / part)
+    command = {"kind": "bcache", "unit": 4096, "block": 0, "burst": 0}
+    command |= {"backing": str(link), "volume": str(disk)}
+    reader = Disk(True, 0, 0.001, patch)
+    (disk / "queue/iostats").write_text("0\n")
+    with pytest.raises(Unavailable, match="hits cannot be told from misses") as caught:
+        reader.start(command)
+    assert caught.value.hint == f"echo 1 > {disk}/queue/iostats"
+    (disk / "queue/iostats").write_text("1\n")
+    reader.start(command)
+    assert reader.backing_reads() == 1
+    reader.close()
 
 
 def test_blocks_that_turn_from_misses_to_hits_are_counted(patch: pytest.MonkeyPatch) -> None:

@@ -88,10 +88,12 @@ def own(worker: Process) -> str:
 
 @pytest.fixture
 def unused() -> str:
-    """The number of a block device that nobody reads."""
-    for stat in sorted(Path("/sys/dev/block").glob("*/stat")):
-        if stat.read_text().split()[0] == "0":
-            return stat.parent.name
+    """The number of a block device that nobody reads, and which would count it."""
+    for setting in sorted(Path("/sys/dev/block").glob("*/queue/iostats")):
+        device = setting.parents[1]
+        reads = (device / "stat").read_text().split()[0]
+        if (setting.read_text().strip(), reads) == ("1", "0"):
+            return device.name
     pytest.skip("needs a block device without reads")
 
 
