@@ -114,6 +114,8 @@ class Worker(Reader):
         if not pieces:
             raise Unavailable("there is nothing to warm", "it is empty, or all of it was left out")
         by_block = self.kind == "dm-cache"
+        # The room for other jobs depends on it from the first report on.
+        self.total = sum(piece.length_bytes for piece in pieces)
         if self.burst:
             self._collect()
         reads = ParallelReads(self.target.handle, self._buffer)

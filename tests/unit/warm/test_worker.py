@@ -105,6 +105,7 @@ def test_nothing_is_read_while_garbage_is_collected(
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     bursts = [number for number, event in enumerate(events) if event["event"] == "burst"]
     assert len(bursts) == 3
+    assert {event["total"] for event in events} == {2 * MIB}
     for begin, end in pairwise(bursts):
         waits = events[begin:end]
         assert len(waits) == 3, "0.6 s, of which it says something each quarter second"
