@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.model.override import IntentKind
 from ebbgate.model.warm import JobStatus
 from ebbgate.units import MIB
@@ -48,6 +50,25 @@ def restore(people: People, volume: str | None = None, **args: Any) -> Answered:
     return people.intents.ask(IntentKind.WARM, volume, **given)
 
 
+def one_takes_long_to_open(people: People) -> tuple[FakeProcess, FakeProcess]:
+    """Have job 1 read, job 2 (/srv/slow) open its file and job 3 (/srv/b) wait.
+
+    Return the processes of the first two.
+    """
+    warm = people.intents.dispatcher.warm
+
+    async def begin(number: int, path: str) -> None:
+        await warm.begin(Intent(number, IntentKind.WARM, None, "jo", IntentArgs(path=path)))
+
+    people.intents.run(begin(1, "/srv/a"))
+    FakeProcess.first = None
+    tasks = []
+    people.now(lambda: tasks.append(asyncio.ensure_future(begin(2, "/srv/slow"))))
+    FakeProcess.first = OPENED
+    people.intents.run(begin(3, "/srv/b"))
+    return FakeProcess.made[0], FakeProcess.made[1]
+
+
 def until_begun(people: People, number: int) -> FakeProcess:
     """Wait until the process of this number reads for a job whose turn has come."""
 
@@ -59,14 +80,14 @@ def until_begun(people: People, number: int) -> FakeProcess:
     return FakeProcess.made[number]
 
 
-def until_waits(people: People, why: str) -> None:
-    """Wait until a job waits for this reason."""
+def until_waits(people: People, target: str, why: str) -> None:
+    """Wait until the job of a target waits for this reason."""
 
     def waits() -> bool:
         people.now(lambda: None)
-        return any(job.why == why for job in people.jobs)
+        return any((job.target, job.why) == (target, why) for job in people.jobs)
 
-    until(waits, f"a job that waits {why}")
+    until(waits, f"{target} to wait {why}")
 
 
 def targets(people: People) -> list[str]:

@@ -278,8 +278,10 @@ class WarmIntents:
                 loop.keep_cutoff(None)
             self._forget(name)
             if running and all(job.queued and not job.is_next for job in running):
-                running[0].is_next = True
-                self._spawn(self._begin_queued(running[0]))
+                # One that took longer to open may have been asked for before.
+                first = min(running, key=lambda job: job.status.id)
+                first.is_next = True
+                self._spawn(self._begin_queued(first))
         self._publish()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

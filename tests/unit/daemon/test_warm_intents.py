@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from ebbgate.daemon import pin_intents, warm_intents, warm_job, warm_process
 from ebbgate.daemon.intent_dispatcher import DEADLINE_S, IntentOutcome
-from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.model.override import IntentKind
 from ebbgate.model.records import ReuseSamples
 from ebbgate.model.volume import Mode
@@ -22,7 +20,14 @@ from tests.builders import busy_edge
 from tests.intent_fixture import answer
 from tests.on_loop_fixture import ON_LOOP, add_dm_on_loop
 from tests.warm_fixture import OPENED, FakeProcess
-from tests.warm_people import UUID, People, restore, until_begun, until_waits
+from tests.warm_people import (
+    UUID,
+    People,
+    one_takes_long_to_open,
+    restore,
+    until_begun,
+    until_waits,
+)
 
 
 def test_a_job_begins_and_its_end_is_shown(people: People) -> None:
@@ -205,27 +210,25 @@ def test_jobs_of_a_volume_run_one_after_the_other(people: People) -> None:
 
 def test_a_job_begins_that_another_has_overtaken_while_its_turn_came(people: People) -> None:
     """The second one takes long to open, and reads while the third one opens its file again."""
-    warm = people.intents.dispatcher.warm
-
-    async def begin(number: int, path: str) -> None:
-        await warm.begin(Intent(number, IntentKind.WARM, None, "jo", IntentArgs(path=path)))
-
-    people.intents.run(begin(1, "/srv/a"))
+    first, slow = one_takes_long_to_open(people)
     FakeProcess.first = None
-    tasks = []
-    people.now(lambda: tasks.append(asyncio.ensure_future(begin(2, "/srv/slow"))))
-    FakeProcess.first = OPENED
-    people.intents.run(begin(3, "/srv/b"))
-    FakeProcess.first = None
-    first, slow, _ = FakeProcess.made
     people.hears(first, "done", phase="check", checked=1, hits=1)
     people.now(lambda: slow.events.put_nowait(OPENED))
     assert until_begun(people, 1) is slow
     people.now(lambda: FakeProcess.made[3].events.put_nowait(OPENED))
-    until_waits(people, "after job 2")
+    until_waits(people, "/srv/b", "after job 2")
     FakeProcess.first = OPENED
     people.hears(slow, "done", phase="check", checked=1, hits=1)
     assert until_begun(people, 4).sent[0] == {"path": "/srv/b"}
+
+
+def test_the_job_begins_first_that_was_asked_for_first(people: People) -> None:
+    """Not the one whose file was opened first."""
+    first, slow = one_takes_long_to_open(people)
+    people.now(lambda: slow.events.put_nowait(OPENED))
+    until_waits(people, "/srv/slow", "after job 1")
+    people.hears(first, "done", phase="check", checked=1, hits=1)
+    assert until_begun(people, 3).sent[0] == {"path": "/srv/slow"}
 
 
 @pytest.mark.parametrize(
