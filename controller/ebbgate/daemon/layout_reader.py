@@ -33,6 +33,8 @@ from ebbgate.units import NS_PER_S
 _LOG = logging.getLogger(__name__)
 _PERIOD_NS: Final = 300 * NS_PER_S
 _RETRY_NS: Final = 60 * NS_PER_S
+_RETRY_NS_MAX: Final = 3600 * NS_PER_S
+"""A process that hangs in the kernel cannot be ended, so that there must not be many."""
 _ANSWER_S: Final = 1.5 * SECONDS_MAX
 _TRIES: Final = 3
 _TABLES_MAX: Final = 1000
@@ -43,12 +45,28 @@ Tables = Mapping[str, list[tuple[int, int, str, str]]]
 
 @dataclass(slots=True)
 class _Reading:
-    """The last time a layout was read. `failed`: why it could not be read; empty if it could."""
+    """The last time a layout was read. `failed`: why it could not be read; empty if it could.
+
+    `failures`: so many in a row.
+    """
 
     loop: VolumeLoop
     patterns: tuple[str, ...]
     began_ns: int
+    ended_ns: int = 0
     failed: str = ""
+    failures: int = 0
+
+    def is_of(self, loop: VolumeLoop, patterns: tuple[str, ...]) -> bool:
+        """Return whether it is still about this volume and these files."""
+        return self.loop is loop and self.patterns == patterns
+
+    @property
+    def next_ns(self) -> int:
+        """When the layout is due again."""
+        if not self.failed:
+            return self.began_ns + _PERIOD_NS
+        return self.ended_ns + min(_RETRY_NS << min(self.failures - 1, 8), _RETRY_NS_MAX)
 
 
 class LayoutReader:
@@ -75,9 +93,13 @@ class LayoutReader:
             del self._last[name]
         due = [name for name, loop in self._volumes.items() if self._is_due(name, loop)]
         if due and (self._task is None or self._task.done()):
-            loop = self._volumes[due[0]]
+            # One that cannot be read keeps no other waiting.
+            name = min(due, key=self._began_ns)
+            loop, last = self._volumes[name], self._last.get(name)
             reading = _Reading(loop, _patterns(loop.policy), self._now_ns())
-            self._last[due[0]] = reading
+            if last is not None and last.is_of(loop, reading.patterns):
+                reading.failures = last.failures
+            self._last[name] = reading
             self._task = asyncio.create_task(self._read(reading))
 
     async def stop(self) -> None:
@@ -86,17 +108,20 @@ class LayoutReader:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def _began_ns(self, name: str) -> int:
+        return self._last[name].began_ns if name in self._last else -1
+
     def _is_due(self, name: str, loop: VolumeLoop) -> bool:
         patterns, last = _patterns(loop.policy), self._last.get(name)
         if not patterns:
             self._last.pop(name, None)
             loop.signals.layout = loop.layout = None
             return False
-        if last is None or last.loop is not loop or last.patterns != patterns:
+        if last is None or not last.is_of(loop, patterns):
             return True
-        age_ns = self._now_ns() - last.began_ns
-        if age_ns < (_RETRY_NS if last.failed else _PERIOD_NS):
+        if self._now_ns() < last.next_ns:
             return False
+        age_ns = self._now_ns() - last.began_ns
         # Files of a volume that nobody uses stay where they are, and its disks may sleep.
         frame = loop.state.current_frame
         idle_ns = frame.idle_ns if frame else None
@@ -109,6 +134,7 @@ class LayoutReader:
             found = await self._surveyed(loop.volume, reading.patterns)
         except (EbbgateError, OSError) as error:
             reading.failed = error.message if isinstance(error, EbbgateError) else str(error)
+            reading.ended_ns, reading.failures = self._now_ns(), reading.failures + 1
             if reading.failed != before.error:
                 _LOG.warning(LAYOUT_UNREADABLE, loop.volume.title, reading.failed)
             status = LayoutStatus(
@@ -116,6 +142,7 @@ class LayoutReader:
             )
         else:
             now_ns = self._now_ns()
+            reading.failures = 0
             layout = VolumeLayout(now_ns, found.groups, found.runs, found.inodes)
             status = LayoutStatus(
                 found.files, found.known_bytes, found.left_out, now_ns, found.error

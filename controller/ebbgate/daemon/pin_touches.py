@@ -22,7 +22,7 @@ from ebbgate.log_messages.volumes import PIN_COLD
 from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.text import SHOWN_MAX, clean_text
-from ebbgate.units import format_ratio
+from ebbgate.units import MINUTE_NS, format_ratio
 from ebbgate.warm.pinning import (
     READS_PER_S_MAX,
     is_cold,
@@ -38,6 +38,9 @@ _PHASES: Final = 8
 """Rounds after which the same places are touched again."""
 _OPEN_S: Final = 30.0
 """To open a file takes no longer, unless its file system hangs."""
+_RETRY_NS: Final = MINUTE_NS
+_RETRY_NS_MAX: Final = 60 * MINUTE_NS
+"""A process that hangs in the kernel cannot be ended, so that there must not be many."""
 _SLOW: Final = 4
 """Touches may take so many times as long as at the highest rate."""
 
@@ -67,6 +70,7 @@ class _Touched:
 
     `job`: the warm-up under way, or 0. `warmed`: how many there were since it was hot. `first`: the
     number of the place at which the next round begins, since misses may have ended the last one.
+    `failures`: so many in a row; `retry_ns`: not touched before that.
     """
 
     state: PinState = PinState.ABSENT
@@ -79,6 +83,14 @@ class _Touched:
     warmed: int = 0
     warmed_ns: int = 0
     first: int = 0
+    failures: int = 0
+    retry_ns: int = 0
+
+    def fail(self, why: str, now_ns: int) -> None:
+        """Keep that it could not be touched, and when to try again."""
+        self.state, self.why = PinState.ABSENT, why
+        self.retry_ns = now_ns + min(_RETRY_NS << min(self.failures, 8), _RETRY_NS_MAX)
+        self.failures += 1
 
 
 @dataclass(slots=True)
@@ -158,14 +170,15 @@ class PinTouches:
         used = (0, 0)
         for pin in self._pins():
             each = self._of(pin)
-            if each.job:
+            if each.job or self.registry.now_ns() < each.retry_ns:
                 used = used[0] + (each.size_bytes or 0), used[1] + each.reads
                 continue
             try:
                 used = await self._touch(pin, facts, used)
+                each.failures = 0
             except EbbgateError as error:
                 await self.end()
-                each.state, each.why = PinState.ABSENT, error.message
+                each.fail(error.message, self.registry.now_ns())
         self._touched = {pin.id: self._of(pin) for pin in self._pins()}
 
     async def _touch(self, pin: Pin, facts: CacheFacts, used: tuple[int, int]) -> tuple[int, int]:

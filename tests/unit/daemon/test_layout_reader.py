@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -231,6 +232,32 @@ def test_a_failure_is_reported_once_and_tried_again_after_a_minute(
     reader.passes(NS_PER_S)
     assert len(reader.made) == 2
     assert len([each for each in caplog.records if error in each.getMessage()]) == 1
+
+
+def test_one_that_fails_is_tried_less_and_less_often(reader: Reader) -> None:
+    """Each time may leave a process behind, of which there is a bounded number."""
+    reader.answers = [[{"event": "failed", "text": "too many files", "hint": ""}]]
+    reader.passes()
+    made = []
+    for _ in range(60):
+        reader.passes(MINUTE_NS)
+        made.append(len(reader.made))
+    assert [made.index(count) + 1 for count in range(2, 7)] == [1, 3, 7, 15, 31]
+    assert made[-1] == 6
+
+
+def test_one_that_fails_keeps_no_other_waiting(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout_reader, "_ANSWER_S", 0.05)
+    other = copy(reader.loop)
+    other.policy = replace(other.policy, promotion=PromoteParams(files=("/other/*",)))
+    reader.volumes["bcache1"] = other
+    reader.answers = [[GROUPS]]
+    for _ in range(2):
+        # It takes longer than the time after which the first one is tried again.
+        reader.passes(2 * MINUTE_NS)
+    assert [each.request["layout"] for each in reader.made] == [("/srv/*",), ("/other/*",)]
 
 
 def test_a_process_that_hangs_is_ended(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,6 +211,23 @@ def test_a_file_that_is_not_there_now_is_waited_for(
     assert people.state() is PinState.HOT
 
 
+def test_a_file_that_hangs_is_tried_less_and_less_often(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time may leave a process behind, of which there is a bounded number."""
+    monkeypatch.setattr(pin_touches, "_OPEN_S", 0.02)
+    people.pin()
+    people.job_ends()
+    FakeProcess.found = {PATH: HANGS}
+    before = len(FakeProcess.made)
+    for _ in range(12):
+        people.passes(5 * MINUTE_NS)
+    assert len(FakeProcess.made) - before == 6
+    FakeProcess.found = {}
+    people.passes(60 * MINUTE_NS)
+    assert people.state() is PinState.HOT
+
+
 def test_a_file_system_without_generations_has_the_inode_alone(people: People) -> None:
     FakeProcess.found = {PATH: {**OPENED, "generation": None}}
     people.pin()
