@@ -26,7 +26,7 @@ from ebbgate.cli.context import (
 )
 from ebbgate.cli.intents import ask, named, who
 from ebbgate.errors import ActuationError, ConfigError, EbbgateError, Unavailable
-from ebbgate.intents.client import NotAnswering, NotRunning
+from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.intents.database import OverrideDatabase
 from ebbgate.kernel.sysfs import BLOCK
 from ebbgate.log_messages.service import SETTINGS_WRONG_FOR_RESTORE
@@ -34,7 +34,7 @@ from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind, Override, OverrideKind
 from ebbgate.store import state_dirs
 from ebbgate.store.access import folder_refused, make_runtime_folder
-from ebbgate.store.daemon_lock import DaemonLock, LockHeld, LockRole
+from ebbgate.store.daemon_lock import DaemonLock, Holder, LockHeld, LockRole
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
 from ebbgate.systemd_log import log_to_journal, logs_to_journal
@@ -57,7 +57,7 @@ _CHARS: Final = 24
 @click.option(
     "--keep-overrides",
     is_flag=True,
-    help="Without a daemon: keep what was set, held or drained for the next daemon.",
+    help="Keep what was set, held or drained for the next daemon; leave one that runs alone.",
 )
 @click.option("--keep-wishes", is_flag=True, hidden=True)
 @with_context
@@ -67,7 +67,8 @@ def restore(context: Context, volume: str | None, keep_overrides: bool, keep_wis
     A running daemon does it and continues in `advise`. Without a daemon this command does it, also
     after the daemon was killed. A value that someone else has written since then is left alone and
     named. After a reboot nothing is restored: the kernel starts with its own values. `set`, `hold`
-    and `drain` end, unless --keep-overrides is given (systemd uses it after the daemon has ended).
+    and `drain` end, unless --keep-overrides is given (systemd uses it after the daemon has ended);
+    with it, a daemon that runs keeps its knobs, and nothing is changed.
     Of the settings only the folders are needed: an error in ebbgate.toml is named and skipped.
     Exit code 74: an original could not be restored; it stays saved.
     """
@@ -102,8 +103,9 @@ def _warn(wrong: ConfigError, state_dir: Path) -> None:
 def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Document:
     """Restore through the daemon if one runs, else in this process.
 
-    Waits for a daemon that starts or stops and for another restore. Raises AlreadyRunning if they
-    take longer than some seconds, and what `ask` raises.
+    With `keep_overrides` it leaves a daemon that runs alone. Waits for a daemon that starts or
+    stops and for another restore. Raises AlreadyRunning if they take longer than some seconds, and
+    what `ask` raises.
     """
     folder = context.config.runtime_dir
     try:
@@ -121,6 +123,8 @@ def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Doc
             late = time.monotonic() >= until_s
             if error.holder.role is LockRole.DAEMON:
                 try:
+                    if keep_overrides:
+                        return _left_alone(context, error.holder, late)
                     return _by_daemon(context, volume)
                 except NotRunning:
                     # It holds the lock but has no socket: it is starting or stopping.
@@ -137,10 +141,34 @@ def _by_daemon(context: Context, volume: str | None) -> Document:
     try:
         return {"by": "daemon", **ask(context, IntentKind.RESTORE, found, {})}
     except NotAnswering as error:
-        raise Unavailable(
-            f"ebbgated (pid {error.pid or 'unknown'}) does not answer",
-            "kill it with `systemctl kill -s KILL ebbgated`; then run ebbgate restore again",
-        ) from error
+        raise _hung(error) from error
+
+
+def _left_alone(context: Context, holder: Holder, late: bool) -> Document:
+    """Change nothing if the daemon runs: it owns the knobs and restores them when it ends.
+
+    Raises NotRunning while it may be starting or stopping, and Unavailable if it hangs.
+    """
+    try:
+        greet(context.config.socket_path, context.answer_timeout_s)
+    except Busy:
+        # It runs and has as many connections as it takes.
+        pass
+    except NotRunning:
+        # A daemon whose socket could not be made tunes without one.
+        if not late:
+            raise
+    except NotAnswering as error:
+        raise _hung(error) from error
+    text = f"nothing is changed: ebbgated (pid {holder.pid}) runs and restores its knobs itself"
+    return {"by": "daemon", "outcome": text}
+
+
+def _hung(error: NotAnswering) -> Unavailable:
+    return Unavailable(
+        f"ebbgated (pid {error.pid or 'unknown'}) does not answer",
+        "kill it with `systemctl kill -s KILL ebbgated`; then run ebbgate restore again",
+    )
 
 
 def _here(context: Context, volume: str | None) -> dict[str, Any]:

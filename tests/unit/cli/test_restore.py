@@ -300,6 +300,61 @@ def test_keep_overrides_keeps_them(cli: Cli) -> None:
             assert "ebbgate restore --keep-overrides\n" in unit.read_text(), unit.name
 
 
+def test_keep_overrides_leaves_a_running_daemon_alone(cli: Cli) -> None:
+    """systemd runs it also where a second daemon ends since the first one has the lock."""
+    add_override(cli, OverrideKind.SET, knob="writeback_percent")
+    with cli.daemon(answers=(True, "all knobs restored; mode advise")):
+        leave(cli, "writeback_percent", "10")
+        result = cli("restore", "--keep-overrides")
+    text = f"nothing is changed: ebbgated (pid {os.getpid()}) runs and restores its knobs itself\n"
+    assert (result.code, result.out) == (0, text)
+    assert cli.intents() == []
+    assert (cli.fake.read(PERCENT), still_open(cli)) == ("0", ["writeback_percent"])
+    assert active_overrides(cli) == [("bcache0", "set")]
+
+
+def test_keep_overrides_leaves_a_daemon_without_a_socket_alone(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    leave(cli, "writeback_percent", "10")
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock"):
+        result = cli("restore", "--keep-overrides")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "0")
+    assert result.out.startswith("nothing is changed: ebbgated (pid ")
+
+
+def test_keep_overrides_restores_once_a_daemon_has_ended(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    leave(cli, "writeback_percent", "10")
+    lock = DaemonLock(cli.runtime_dir / "ebbgated.lock")
+    lock.__enter__()
+
+    def gone(*_: object) -> NoReturn:
+        lock.__exit__()
+        raise NotRunning("ebbgated is not running", "start it")
+
+    monkeypatch.setattr(module, "greet", gone)
+    result = cli("restore", "--keep-overrides")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
+
+
+def test_keep_overrides_names_a_daemon_that_hangs(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(*_: object) -> NoReturn:
+        raise NotAnswering("no answer", "wait", 4711)
+
+    monkeypatch.setattr(module, "greet", hangs)
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock"):
+        result = cli("restore", "--keep-overrides")
+    assert result.code == 69
+    assert "ebbgated (pid 4711) does not answer" in result.err
+
+
 def test_knobs_are_restored_when_overrides_cannot_be_ended(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
     (cli.state_dir / "overrides.db").write_bytes(b"no database" * 100)
