@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,12 @@ def run_playbook(repository: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def modes(repository: Path) -> tuple[int, int]:
+    """Return those of the folder of policies and of the policy in it."""
+    folder = repository / "policies.d"
+    return stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE((folder / "nas.yaml").stat().st_mode)
+
+
 @pytest.mark.full
 def test_the_playbook_installs_right_policies_and_reloads_once(repository: Path) -> None:
     (repository / "policies.d").mkdir()
@@ -102,7 +109,29 @@ def test_the_playbook_installs_right_policies_and_reloads_once(repository: Path)
         assert found.returncode == 0, found.stdout + found.stderr
         assert changed in found.stdout
     assert (repository / "policies.d/nas.yaml").read_text() == EXAMPLE
+    assert modes(repository) == (0o755, 0o644)
     assert (repository / "systemctl.log").read_text() == "reload ebbgated\n"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("before", [None, 0o644])
+def test_the_playbook_makes_a_folder_that_the_daemon_can_enter(
+    repository: Path, before: int | None
+) -> None:
+    """An earlier playbook gave it the mode of the files."""
+    if before is not None:
+        (repository / "policies.d").mkdir()
+        (repository / "policies.d").chmod(before)
+    found = run_playbook(repository)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert modes(repository) == (0o755, 0o644)
+
+
+def test_the_playbook_gives_no_mode_of_files_to_the_folder() -> None:
+    (play,) = yaml.safe_load((EXAMPLES / "ansible-policies.yml").read_text())
+    tasks = {each["name"]: each for block in play["tasks"] for each in block.get("block", ())}
+    assert "mode" not in tasks["Install them"]["ansible.builtin.copy"]
+    assert tasks["Make their folder"]["ansible.builtin.file"]["mode"] == "0755"
 
 
 @pytest.mark.full
