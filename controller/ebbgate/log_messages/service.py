@@ -210,7 +210,9 @@ WEB_FAILED: Final = LogMessage(
     "ebbgate-web cannot run",
     "ebbgate-web: %s",
     "ebbgate-web ended because of what the message names. Tuning is not affected.",
-    "Follow the second line of the message, then `systemctl restart ebbgate-web`.",
+    "Follow the second line of the message, then `systemctl reset-failed ebbgate-web` and "
+    "`systemctl restart ebbgate-web`: after several failures systemd refuses to start it for five "
+    "minutes.",
 )
 WEB_REQUEST_FAILED: Final = LogMessage(
     "a6cc9c846b464d1eb8a80dcd23c31098",

@@ -187,10 +187,16 @@ def test_an_rpm_without_the_bcc_probe_starts_no_daemon_that_had_failed(host: Hos
     assert of_systemd(host) == ["try-restart ebbgated.service"]
 
 
-def test_a_new_version_starts_a_daemon_that_had_failed_too_often(host: Host) -> None:
-    script = deb("ebbgate.postinst").replace("#DEBHELPER#", "systemctl restart ebbgated.service")
+@pytest.mark.parametrize(
+    ("package", "unit"),
+    [("ebbgate", "ebbgated.service"), ("ebbgate-web", "ebbgate-web.service")],
+)
+def test_a_new_version_starts_a_service_that_had_failed_too_often(
+    host: Host, package: str, unit: str
+) -> None:
+    script = deb(f"{package}.postinst").replace("#DEBHELPER#", f"systemctl restart {unit}")
     assert host.run(script, "configure", VERSION).returncode == 0
-    assert of_systemd(host) == ["reset-failed ebbgated.service", "restart ebbgated.service"]
+    assert of_systemd(host) == [f"reset-failed {unit}", f"restart {unit}"]
 
 
 # ---- messages of both kinds ----------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the daemon's unit says fits what the daemon does."""
+"""What the units say fits what the daemon and ebbgate-web do."""
 
 from __future__ import annotations
 
@@ -10,19 +10,32 @@ from pathlib import Path
 import pytest
 
 from ebbgate.daemon.main import main
-from ebbgate.errors import AlreadyRunning, EbbgateError, PermissionDenied, Unavailable
-from ebbgate.log_messages.service import DAEMON_FAILED
+from ebbgate.errors import (
+    AlreadyRunning,
+    EbbgateError,
+    PermissionDenied,
+    Unavailable,
+    UsageError,
+)
+from ebbgate.log_messages.message import LogMessage
+from ebbgate.log_messages.service import DAEMON_FAILED, WEB_FAILED
+from ebbgate.web.command import main as web
 from tests.fake_sysfs import fake_bcache
 from tests.house_rules import REPO
 
 UNIT = (REPO / "packaging/systemd/ebbgated.service.in").read_text()
+WEB_UNIT = (REPO / "packaging/systemd/ebbgate-web.service.in").read_text()
 
 
-def final() -> set[int]:
-    """Return the exit codes after which systemd does not start the daemon again."""
-    found = re.search("^RestartPreventExitStatus=(.*)$", UNIT, re.M)
-    assert found is not None
-    return {int(word) for word in found[1].split()}
+def setting(key: str, unit: str) -> str:
+    """Return the value of a key that a unit has once."""
+    (value,) = re.findall(f"^{key}=(.*)$", unit, re.M)
+    return str(value)
+
+
+def final(unit: str = UNIT) -> set[int]:
+    """Return the exit codes after which systemd does not start the service again."""
+    return {int(word) for word in setting("RestartPreventExitStatus", unit).split()}
 
 
 def test_the_daemon_is_not_started_again_with_wrong_settings(
@@ -51,9 +64,42 @@ def test_the_daemon_is_started_again_where_that_may_help(
     assert (error.exit_code not in final()) == again
 
 
-def test_the_log_names_what_systemd_needs_after_several_failures() -> None:
-    limit = re.search("^StartLimitIntervalSec=(.*)$", UNIT, re.M)
-    assert limit is not None
-    assert limit[1] == "300"
-    assert "systemctl reset-failed ebbgated" in DAEMON_FAILED.action
-    assert "for five minutes" in DAEMON_FAILED.action
+# ---- ebbgate-web ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "words",
+    [["--config", "/nowhere/at/all"], ["--listen", "nowhere"], ["--no-such-option"]],
+    ids=["settings", "value", "option"],
+)
+def test_ebbgate_web_is_not_started_again_where_that_cannot_help(words: list[str]) -> None:
+    try:
+        code: object = web([*words, "--as-root"])
+    except SystemExit as ended:
+        code = ended.code
+    assert code in final(WEB_UNIT)
+
+
+def test_ebbgate_web_is_started_again_where_the_port_may_be_free_by_then() -> None:
+    assert Unavailable.exit_code not in final(WEB_UNIT)
+    assert UsageError.exit_code in final(WEB_UNIT), "it refuses to run as root"
+
+
+# ---- both ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("unit", "name", "failed"),
+    [(UNIT, "ebbgated", DAEMON_FAILED), (WEB_UNIT, "ebbgate-web", WEB_FAILED)],
+)
+def test_the_log_names_what_systemd_needs_after_several_failures(
+    unit: str, name: str, failed: LogMessage
+) -> None:
+    assert setting("StartLimitIntervalSec", unit) == "300"
+    assert setting("StartLimitBurst", unit) == "5"
+    assert f"systemctl reset-failed {name}`" in failed.action
+    assert "for five minutes" in failed.action
+
+
+@pytest.mark.parametrize("unit", [UNIT, WEB_UNIT])
+def test_all_starts_fit_into_the_interval_of_their_limit(unit: str) -> None:
+    """Else a service that always fails at once is started for ever."""
+    starts, pause_s = int(setting("StartLimitBurst", unit)), setting("RestartSec", unit)
+    assert pause_s.endswith("s")
+    assert starts * int(pause_s[:-1]) < int(setting("StartLimitIntervalSec", unit)) / 2
