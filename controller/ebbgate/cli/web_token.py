@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _BYTES = 32
 _ROOT_ONLY = 0o600
+_FOLDER_MODE = 0o755
 
 
 @click.command("web-token")
@@ -44,7 +45,7 @@ def write_token(path: Path, token: str) -> None:
     group = group_id()
     fresh = path.with_name(f".{path.name}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        _make_folder(path.parent)
         fresh.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with os.fdopen(os.open(fresh, flags, _ROOT_ONLY), "w") as file:
@@ -60,6 +61,15 @@ def write_token(path: Path, token: str) -> None:
             f"{path} cannot be written: {error.strerror}",
             "set another path: token_file under [web] in ebbgate.toml",
         ) from error
+
+
+def _make_folder(path: Path) -> None:
+    """Make the folder of the token if it is missing, so that ebbgate-web can enter it whatever the
+    umask is. Raises OSError.
+    """
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(_FOLDER_MODE)
 
 
 def _draw(page: Page, document: Document) -> None:

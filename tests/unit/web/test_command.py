@@ -162,6 +162,24 @@ def test_a_token_is_readable_for_root_and_the_group(
     assert found.st_gid == (group or os.getegid())
 
 
+def test_ebbgate_web_can_enter_the_folder_of_a_token_whatever_the_umask_is(
+    cli: Cli, token_file: Path
+) -> None:
+    before = os.umask(0o027)
+    try:
+        cli("web-token", "--new")
+    finally:
+        os.umask(before)
+    assert token_file.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_that_is_there_keeps_its_mode(cli: Cli, token_file: Path) -> None:
+    token_file.parent.mkdir()
+    token_file.parent.chmod(0o711)
+    assert cli("web-token", "--new").code == 0
+    assert token_file.parent.stat().st_mode & 0o777 == 0o711
+
+
 def test_missing_token_is_reported_with_next_step(cli: Cli, token_file: Path) -> None:
     result = cli("web-token")
     assert result.code == 69
