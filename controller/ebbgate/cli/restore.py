@@ -33,7 +33,7 @@ from ebbgate.log_messages.service import SETTINGS_WRONG_FOR_RESTORE
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind, Override, OverrideKind
 from ebbgate.store import state_dirs
-from ebbgate.store.access import folder_refused, make_runtime_folder
+from ebbgate.store.access import make_runtime_folder, runtime_folder_refused
 from ebbgate.store.daemon_lock import DaemonLock, Holder, LockHeld, LockRole
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
@@ -111,7 +111,7 @@ def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Doc
     try:
         make_runtime_folder(folder)
     except OSError as error:
-        raise folder_refused(folder, error) from error
+        raise runtime_folder_refused(folder, error) from error
     until_s = time.monotonic() + _PATIENCE_S
     while True:
         try:

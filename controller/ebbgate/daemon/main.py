@@ -31,7 +31,12 @@ from ebbgate.log_messages.volumes import JOURNAL_NOT_UPDATED, LEFT_KNOBS_UNKNOWN
 from ebbgate.model.decision import JournalEntry
 from ebbgate.model.volume import Mode
 from ebbgate.store import state_dirs
-from ebbgate.store.access import folder_refused, make_folder, make_runtime_folder
+from ebbgate.store.access import (
+    make_folder,
+    make_runtime_folder,
+    runtime_folder_refused,
+    state_folder_refused,
+)
 from ebbgate.store.daemon_lock import DaemonLock
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
@@ -119,13 +124,14 @@ def _settings(options: argparse.Namespace) -> tuple[Config, ConfigError | None]:
 
 def _make_folders(config: Config) -> None:
     """Raises Unavailable."""
-    folder = config.state_dir
     try:
-        make_folder(folder)
-        folder = config.runtime_dir
-        make_runtime_folder(folder)
+        make_folder(config.state_dir)
     except OSError as error:
-        raise folder_refused(folder, error) from error
+        raise state_folder_refused(config.state_dir, error) from error
+    try:
+        make_runtime_folder(config.runtime_dir)
+    except OSError as error:
+        raise runtime_folder_refused(config.runtime_dir, error) from error
 
 
 def _handle_signals(daemon: Daemon, loop: asyncio.AbstractEventLoop) -> None:

@@ -64,12 +64,24 @@ def make_runtime_folder(path: Path) -> None:
         path.chmod(_RUNTIME_FOLDER_MODE)
 
 
-def folder_refused(path: Path, error: OSError) -> Unavailable:
-    """Return what to do about a folder that cannot be made: the units may write to few places."""
+def state_folder_refused(path: Path, error: OSError) -> Unavailable:
+    """Return what to do where `make_folder` fails; the command gives what that would give."""
+    if group_id() is None:
+        return _refused(path, error, "-m 750")
+    return _refused(path, error, f"-m {_FOLDER_MODE:o} -g {GROUP}")
+
+
+def runtime_folder_refused(path: Path, error: OSError) -> Unavailable:
+    """Return what to do where `make_runtime_folder` fails."""
+    return _refused(path, error, f"-m {_RUNTIME_FOLDER_MODE:o}")
+
+
+def _refused(path: Path, error: OSError, access: str) -> Unavailable:
+    """Name the next step; the units may write to few places. `access`: options of install."""
     return Unavailable(
         f"the folder {path} cannot be made: {error.strerror}",
-        f"make it by hand (mkdir -p -m 750 {path}) and let the units write to it: `systemctl edit "
-        f"ebbgated ebbgate-restore`, in [Service] ReadWritePaths={path}",
+        f"make it by hand (install -d {access} {path}) and let the units write to it: `systemctl "
+        f"edit ebbgated ebbgate-restore`, in [Service] ReadWritePaths={path}",
     )
 
 

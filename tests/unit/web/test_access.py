@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from ebbgate.errors import Unavailable
 from ebbgate.store import access
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
@@ -181,3 +185,47 @@ def test_existing_folder_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.Monk
     tmp_path.chmod(0o700)
     access.make_folder(tmp_path)
     assert tmp_path.stat().st_mode & 0o7777 == 0o700
+
+
+# ---- folders that people make --------------------------------------------------------------------
+def by_hand(refused: Unavailable) -> list[str]:
+    """Return the words of the command that the next step has in brackets."""
+    (command,) = re.findall(r"by hand \((.*?)\)", refused.hint)
+    return shlex.split(command)
+
+
+@needs_root
+def test_a_state_folder_made_by_hand_is_as_the_daemon_makes_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "GROUP", str(GID))
+    own = folder.with_name("own")
+    command = by_hand(access.state_folder_refused(own, OSError(1, "refused")))
+    assert command == ["install", "-d", "-m", "2750", "-g", str(GID), str(own)]
+    subprocess.run(command, check=True)
+    assert seen(own) == seen(folder)
+
+
+def test_without_the_group_the_command_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "group_id", lambda: None)
+    command = by_hand(access.state_folder_refused(Path("/srv/own"), OSError(1, "refused")))
+    assert command == ["install", "-d", "-m", "750", "/srv/own"]
+
+
+def test_a_runtime_folder_made_by_hand_is_as_the_daemon_makes_it(tmp_path: Path) -> None:
+    made, own = tmp_path / "made", tmp_path / "own"
+    before = os.umask(0o027)
+    try:
+        access.make_runtime_folder(made)
+        command = by_hand(access.runtime_folder_refused(own, OSError(1, "refused")))
+        subprocess.run(command, check=True)
+    finally:
+        os.umask(before)
+    assert seen(own) == seen(made)
+    assert seen(own)[0] == 0o755
+
+
+def seen(path: Path) -> tuple[int, int, int]:
+    """Return mode, owner and group."""
+    found = path.stat()
+    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
