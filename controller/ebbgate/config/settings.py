@@ -66,12 +66,22 @@ KEYS: Final = (
     *("history_size", "history_age", "pin_limit", "volume", "web"),
 )
 _VOLUME_KEYS: Final = ("mode",)
-# A probe built in the source tree takes precedence over an installed one.
-_PROBES: Final = (
-    Path(__file__).resolve().parents[3] / "build" / "ebbgate-probe",
-    Path("/usr/local/sbin/ebbgate-probe"),
-    Path("/usr/sbin/ebbgate-probe"),
-)
+
+
+def probe_paths(module: Path) -> tuple[Path, ...]:
+    """Return where the probe may be, the first choice first, for the path of this module.
+
+    It is `controller/ebbgate/config/settings.py` in a source tree, whose built probe takes
+    precedence, and `PREFIX/lib/ebbgate/ebbgate/config/settings.py` in an installation.
+    """
+    installed = [Path("/usr/local/sbin/ebbgate-probe"), Path("/usr/sbin/ebbgate-probe")]
+    library, above = module.parents[2:4]
+    if (library.name, above.name) == ("ebbgate", "lib"):
+        installed.insert(0, above.parent / "sbin" / "ebbgate-probe")
+    return (above / "build" / "ebbgate-probe", *dict.fromkeys(installed))
+
+
+_PROBES: Final = probe_paths(Path(__file__).resolve())
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,4 +389,5 @@ def _nearest(word: object, known: Iterable[str]) -> str:
 
 
 def _probe_that_exists() -> Path:
-    return next((path for path in _PROBES if path.is_file()), _PROBES[-1])
+    """Return the first that is there; if none is, where this installation should have it."""
+    return next((path for path in _PROBES if path.is_file()), _PROBES[1])

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.config.settings import DEFAULT_FILE, Config, load_config, load_folders
+from ebbgate.config.settings import (
+    DEFAULT_FILE,
+    Config,
+    load_config,
+    load_folders,
+    probe_paths,
+)
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
 from ebbgate.store.limits import HistoryLimits
@@ -67,6 +73,22 @@ def test_a_uuid_takes_precedence_over_a_name_that_a_boot_may_give_to_another(
     assert config.mode_of(uuid, "bcache0") is Mode.ENFORCE
     assert config.mode_of("", "bcache0") is Mode.OBSERVE
     assert config.mode_of(uuid, "bcache7") is Mode.ENFORCE
+
+
+def test_a_built_probe_takes_precedence_over_installed_ones() -> None:
+    assert probe_paths(Path("/src/controller/ebbgate/config/settings.py")) == (
+        Path("/src/build/ebbgate-probe"),
+        Path("/usr/local/sbin/ebbgate-probe"),
+        Path("/usr/sbin/ebbgate-probe"),
+    )
+
+
+@pytest.mark.parametrize("prefix", ["/opt/ebbgate", "/usr/local", "/usr"])
+def test_an_installation_finds_its_own_probe_first(prefix: str) -> None:
+    found = probe_paths(Path(prefix, "lib/ebbgate/ebbgate/config/settings.py"))
+    others = [Path(each, "sbin/ebbgate-probe") for each in ("/usr/local", "/usr")]
+    own = Path(prefix, "sbin/ebbgate-probe")
+    assert found[1:] == (own, *(each for each in others if each != own))
 
 
 def test_the_default_mode_is_advise(tmp_path: Path) -> None:
