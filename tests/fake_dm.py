@@ -33,13 +33,16 @@ LENGTH_SECTORS = 4186112
 
 @dataclass(slots=True)
 class FakeCache:
-    """One volume of dm-cache. `refuses`: the errno of every message."""
+    """One volume of dm-cache. `refuses`: the errno of every message. `length_sectors`: LVM may
+    extend it.
+    """
 
     name: str = "vg-data"
     uuid: str = CACHE_UUID
     devno: tuple[int, int] = (253, 0)
     kind: str = "cache"
     table: str = CACHE_TABLE
+    length_sectors: int = LENGTH_SECTORS
     threshold: int = 2048
     used: int = 8211
     dirty: int = 6372
@@ -102,18 +105,18 @@ class FakeDm(DeviceMapper):
     def table(self, ref: str) -> tuple[Target, ...]:
         self._ask_kernel("table", ref)
         found = self.find(ref)
-        return (Target(0, LENGTH_SECTORS, found.kind, found.table),)
+        return (Target(0, found.length_sectors, found.kind, found.table),)
 
     def status(self, ref: str) -> tuple[Target, ...]:
         self._ask_kernel("status", ref)
         found = self.find(ref)
-        return (Target(0, LENGTH_SECTORS, found.kind, found.status()),)
+        return (Target(0, found.length_sectors, found.kind, found.status()),)
 
     def reload(self, ref: str, targets: tuple[Target, ...]) -> None:
         self._ask_kernel("reload", ref)
         found = self.find(ref)
         (target,) = targets
-        assert (target.start_sectors, target.length_sectors) == (0, LENGTH_SECTORS)
+        assert (target.start_sectors, target.length_sectors) == (0, found.length_sectors)
         # Values set by messages are lost, and promotions are counted from 0.
         threshold = re.search(r"migration_threshold (\d+)", target.params)
         found.table, found.promotions = target.params, 0

@@ -36,13 +36,15 @@ class Step:
     """One write: a knob and its value.
 
     `always`: write it even where the value is there already (a trigger). `note`: why the value is
-    not the requested one.
+    not the requested one. `made_from`: the original that the value was made from; in place of
+    another one it is not written.
     """
 
     knob: str
     value: str
     always: bool = False
     note: str = ""
+    made_from: str | None = None
 
 
 def write(knob: str, value: int | str, *, always: bool = False) -> Step:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, base_steps, gate_steps, write
 from ebbgate.knobs.catalog import (
@@ -23,6 +25,8 @@ from ebbgate.model.dm import CLEANER
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.dm_status import parse_cache_table
 from ebbgate.units import KIB, sectors_to_bytes
+
+_CACHE_ALONE: Final = re.compile(r"(?P<head>0 \d+ cache) (?P<params>.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,21 @@ def threshold_steps(block_sectors: int, gate: Gate) -> tuple[Step, ...]:
     raise ValueError(f"no steps lead to a gate that is {gate.kind}")
 
 
-def cleaner_step(volume: Volume) -> Step:
-    """Return the load of the volume's table with the policy that writes back under any load."""
-    mapping = volume.mapping
-    assert mapping is not None
-    table = parse_cache_table(mapping.params)
-    kept = tuple(pair for pair in table.settings if pair[0] == THRESHOLD)
-    params = replace(table, policy=CLEANER, settings=kept).params()
-    return Step(TABLE, f"0 {mapping.length_sectors} {mapping.target} {params}")
+def cleaner_step(live: str) -> Step:
+    """Return the load of the live table with the policy that writes back under any load.
+
+    A table that was discovered before may be shorter, or have another mode. Raises ValueError for
+    one that is not a cache's alone, or has that policy already.
+    """
+    table = _CACHE_ALONE.fullmatch(live)
+    if table is None:
+        raise ValueError("it no longer has the table of a cache")
+    cache = parse_cache_table(table["params"])
+    if cache.policy == CLEANER:
+        raise ValueError("the cleaner policy is already loaded, but not by ebbgate")
+    kept = tuple(pair for pair in cache.settings if pair[0] == THRESHOLD)
+    params = replace(cache, policy=CLEANER, settings=kept).params()
+    return Step(TABLE, f"{table['head']} {params}", made_from=live)
 
 
 def split_steps(volume: Volume) -> tuple[Step, ...]:

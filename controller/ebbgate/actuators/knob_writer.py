@@ -74,6 +74,10 @@ class KnobWriter(VolumeKnobs):
                 break
         return failures
 
+    def refuse(self, knob: str, value: str, reason: Reason, why: str) -> Outcome:
+        """Return the outcome of a write that must not be tried."""
+        return self._outcome(self._action(knob, None, value, reason), OutcomeKind.REFUSED, why)
+
     def release(self, knobs: Iterable[str], reason: Reason) -> list[Outcome]:
         """Restore the originals of these knobs, as far as they are owned.
 
@@ -187,7 +191,7 @@ class KnobWriter(VolumeKnobs):
         return foreign or self._write_owned(action, owned)
 
     def _first_write(self, step: Step, action: Action) -> Outcome:
-        refused = self._take_over(action)
+        refused = self._take_over(action, step.made_from)
         if refused is not None:
             return refused
         owned = self.owned[step.knob]
@@ -238,14 +242,14 @@ class KnobWriter(VolumeKnobs):
         last_ns = self._written_ns.get(knob)
         return last_ns is not None and self.now_ns() - last_ns < interval_ns
 
-    def _take_over(self, action: Action) -> Outcome | None:
+    def _take_over(self, action: Action, made_from: str | None = None) -> Outcome | None:
         """Journal the knob's original before the first write; return the outcome if that fails.
 
         The knob is read again after that: the disk may be slow, and what an administrator writes
         meanwhile is the original.
         """
         for _ in range(_TAKE_OVER_TRIES):
-            entry = self._entry(action)
+            entry = self._entry(action, made_from)
             if isinstance(entry, Outcome):
                 return entry
             try:
@@ -264,14 +268,16 @@ class KnobWriter(VolumeKnobs):
             self._disown(action.knob, "somebody else changed it before it was written")
         return self._outcome(action, OutcomeKind.TOO_SOON, "somebody else keeps writing it")
 
-    def _entry(self, action: Action) -> JournalEntry | Outcome:
-        """Return an entry with the knob's value now, or the failure to read it."""
+    def _entry(self, action: Action, made_from: str | None) -> JournalEntry | Outcome:
+        """Return an entry with the knob's value now, or why there is none."""
         path = self._path(action.knob)
         try:
             original = self.read(action.knob)
             if path is None or original is None:
                 self.lacking.add(action.knob)
                 return self._outcome(action, OutcomeKind.REFUSED, "this kernel has no such knob")
+            if made_from not in (None, original):
+                return self._outcome(action, OutcomeKind.REFUSED, "it was changed meanwhile")
             device = ownership.identify(self.sysfs, path)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))

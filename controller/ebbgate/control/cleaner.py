@@ -49,7 +49,7 @@ class Cleaner:
         if self._volume.kind is Kind.DM_WRITECACHE:
             self._driver.flush(reason)
         else:
-            self._driver.clean(self._volume, reason)
+            self._driver.clean(reason)
         return f"{title}: cleans {format_bytes(dirty)}, for {within} at most"
 
     def watch(self, seen: VolumeState) -> None:

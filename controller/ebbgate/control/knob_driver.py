@@ -14,7 +14,6 @@ from threading import Lock
 from typing import Protocol
 
 from ebbgate.actuators.bcache_steps import Step, congestion_off_steps
-from ebbgate.actuators.gate_plan import cleaner_step
 from ebbgate.actuators.gate_worker import GateWorker, Job
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
@@ -49,7 +48,7 @@ from ebbgate.model.decision import (
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.status import VolumeStatus
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import Ruling
 from ebbgate.policy.other_knobs import BY_POLICY, FOUND, GARBAGE, SORTED, OtherKnobs
 from ebbgate.signals import totals
@@ -259,10 +258,10 @@ class KnobDriver:
         ours = gate.rate_bytes_per_s
         return abs(sectors_to_bytes(int(text)) - ours) > max(4096, ours // 4)
 
-    def clean(self, volume: Volume, reason: Reason) -> None:
+    def clean(self, reason: Reason) -> None:
         """Load the cleaner after every knob is restored: a table brings its own values."""
         self.release(reason.text)
-        self.worker.submit("clean", lambda writer: writer.apply((cleaner_step(volume),), reason))
+        self.worker.submit("clean", knob_jobs.clean_job(reason))
 
     def flush(self, reason: Reason) -> None:
         """Have dm-writecache write everything back; the message returns when that is done."""

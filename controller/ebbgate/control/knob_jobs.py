@@ -7,14 +7,23 @@ I/O: through the knob writer that a job gets.
 from __future__ import annotations
 
 from ebbgate.actuators.bcache_steps import Step, cutoff_steps, write
-from ebbgate.actuators.gate_plan import split_steps
+from ebbgate.actuators.gate_plan import cleaner_step, split_steps
 from ebbgate.actuators.gate_worker import Job, original_value
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
 from ebbgate.actuators.scheduler_settings import settings_knob
-from ebbgate.knobs.catalog import ANY_VALUE, CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER, TRIGGER_GC
+from ebbgate.knobs.catalog import (
+    ANY_VALUE,
+    CUTOFF,
+    MAX_SECTORS,
+    NR_REQUESTS,
+    SCHEDULER,
+    TABLE,
+    TRIGGER_GC,
+)
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import NOT_WRITTEN, Outcome
+from ebbgate.model.dm import CLEANER
 
 
 def cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
@@ -97,6 +106,22 @@ def split_job(on: bool, reason: Reason) -> Job:
     if not on:
         return lambda writer: writer.release((MAX_SECTORS,), reason)
     return lambda writer: writer.apply(split_steps(writer.volume), reason)
+
+
+def clean_job(reason: Reason) -> Job:
+    """Load the live table of dm-cache with the policy cleaner."""
+
+    def job(writer: KnobWriter) -> list[Outcome]:
+        if TABLE in writer.owned:
+            why = "the table from before an earlier cleaning is not restored yet"
+            return [writer.refuse(TABLE, CLEANER, reason, why)]
+        try:
+            step = cleaner_step(writer.read(TABLE) or "")
+        except (OSError, ValueError) as error:
+            return [writer.refuse(TABLE, CLEANER, reason, str(error))]
+        return writer.apply((step,), reason)
+
+    return job
 
 
 def _all_or_none(

@@ -23,6 +23,7 @@ from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from tests.builders import dm_volume, volume
+from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS
 from tests.fake_sysfs import SET_UUID
 from tests.knob_writer_fixture import WriterHarness
 
@@ -116,7 +117,9 @@ def steps_of(found: Volume, gate: Gate, cutoff: int) -> list[Step]:
         assert found.kind is Kind.DM_CACHE, "bcache's gate has steps for each kind"
     if found.kind is Kind.BCACHE:
         return [*steps, *base_steps(), *cutoff_steps(cutoff), *congestion_off_steps()]
-    return [*steps, *split_steps(found), cleaner_step(found)] if found is VOLUMES[1] else steps
+    if found is not VOLUMES[1]:
+        return steps
+    return [*steps, *split_steps(found), cleaner_step(f"0 {LENGTH_SECTORS} cache {CACHE_TABLE}")]
 
 
 @EVERY

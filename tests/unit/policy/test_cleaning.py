@@ -136,7 +136,7 @@ def test_the_rest_takes_as_long_as_what_is_done(
 
 
 def test_the_cleaner_is_loaded_and_the_old_table_comes_back(machine: Machine) -> None:
-    (outcome,) = machine.writer.apply((cleaner_step(machine.volume),), REASON)
+    (outcome,) = machine.writer.apply((cleaner_step(OLD),), REASON)
     assert outcome.kind is OutcomeKind.CHANGED
     assert machine.table == "253:3 253:2 253:4 128 2 metadata2 writeback cleaner 0"
     assert machine.journal.open[TABLE].original == OLD
@@ -149,13 +149,13 @@ def test_the_cleaner_is_loaded_and_the_old_table_comes_back(machine: Machine) ->
 
 
 def test_a_killed_daemon_leaves_the_old_table_to_restore(machine: Machine) -> None:
-    machine.writer.apply((cleaner_step(machine.volume),), REASON)
+    machine.writer.apply((cleaner_step(OLD),), REASON)
     (outcome,) = restore(machine.journal, machine.sysfs, "this boot")
     assert (outcome.kind, machine.table) == (OutcomeKind.CHANGED, CACHE_TABLE)
 
 
 def test_a_volume_that_was_extended_meanwhile_keeps_its_table(machine: Machine) -> None:
-    machine.writer.apply((cleaner_step(machine.volume),), REASON)
+    machine.writer.apply((cleaner_step(OLD),), REASON)
     machine.dm.devices[0].table = theirs = CACHE_TABLE.replace("128", "256")
     (outcome,) = restore(machine.journal, machine.sysfs, "this boot")
     assert (outcome.kind, outcome.error) == (
