@@ -202,7 +202,13 @@ class KnobWriter(VolumeKnobs):
         return self._write_owned(action, owned)
 
     def _write_owned(self, action: Action, owned: OwnedKnob) -> Outcome:
-        """Write another value to a knob whose original is journalled."""
+        """Write another value to a knob whose original is journalled.
+
+        Nothing to another instance of its device, which has another original.
+        """
+        path = self._path(action.knob)
+        if path and not ownership.has_instance(self.sysfs, path, self.volume.devno, owned.entry):
+            return self._outcome(action, OutcomeKind.FAILED, ownership.RECREATED.why)
         try:
             if action.new not in owned.ours or owned.tried is not None:
                 self.journal.writing(owned.entry, action.new, owned.written)

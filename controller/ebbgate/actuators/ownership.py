@@ -67,7 +67,7 @@ class Found:
 
 
 GONE: Final = Found(Owner.GONE, why="the device is gone")
-_RECREATED: Final = Found(Owner.GONE, why="the device was created again, with the kernel's values")
+RECREATED: Final = Found(Owner.GONE, why="the device was created again, with the kernel's values")
 
 
 ALREADY_ORIGINAL: Final = "it already has its original value"
@@ -105,6 +105,19 @@ def identify(sysfs: Sysfs, path: Path | str) -> Identity:
     return Identity(uuid, instance)
 
 
+def has_instance(sysfs: Sysfs, path: str, devno: tuple[int, int], entry: JournalEntry) -> bool:
+    """Whether the device at this path is still the journalled one; true where that is unknown.
+
+    One stat, for the moment before an urgent write: `identify` reads the uuid, which takes the lock
+    of bcache, or queries device-mapper. `devno`: of the volume.
+    """
+    if not entry.instance:
+        return True
+    if path.startswith(DM_PREFIX):
+        return sysfs.inode(f"/sys/dev/block/{devno[0]}:{devno[1]}") == entry.instance
+    return sysfs.inode(_folder(Path(path))) == entry.instance
+
+
 def is_recreated(sysfs: Sysfs, entry: JournalEntry) -> bool:
     """Is there another device under the path of a journalled knob? False where it is unknown."""
     try:
@@ -135,7 +148,7 @@ def inspect(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> 
     try:
         path = _path_now(sysfs, entry)
         if path is None:
-            return _RECREATED
+            return RECREATED
         value = parse_value(knob_row(entry.knob).form, sysfs.read(path))
     except OSError as error:
         if is_gone(error):

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
 
 from ebbgate.actuators.bcache_steps import BASE, cutoff_steps, write
+from ebbgate.actuators.ownership import RECREATED
 from ebbgate.actuators.reason import Reason
 from ebbgate.knobs.catalog import KNOBS
 from ebbgate.knobs.knob import Knob
@@ -53,6 +55,42 @@ def test_nothing_is_written_without_a_journal(harness: WriterHarness) -> None:
     assert "the journal is not writable" in outcomes[0].error
     assert harness.sysfs.log == []
     assert harness.writer.owned == {}
+
+
+def register_again(harness: WriterHarness) -> None:
+    """Replace the folder of bcache's knobs; the new one has the same values."""
+    real = harness.sysfs.real("/sys/block/bcache0/bcache")
+    assert real is not None
+    folder = harness.sysfs.locate(real)
+    shutil.copytree(folder.rename(folder.with_name("old")), folder, symlinks=True)
+
+
+@pytest.mark.parametrize("knob", ["writeback_percent", "sequential_cutoff"])
+def test_nothing_is_written_to_a_device_that_came_while_the_original_was_journalled(
+    harness: WriterHarness, monkeypatch: pytest.MonkeyPatch, knob: str
+) -> None:
+    put = harness.journal.put
+
+    def register(entry: JournalEntry) -> JournalEntry:
+        register_again(harness)
+        return put(entry)
+
+    monkeypatch.setattr(harness.journal, "put", register)
+    (outcome,) = harness.writer.apply((write(knob, 30 * MIB),), REASON)
+    assert (outcome.kind, outcome.error) == (OutcomeKind.FAILED, RECREATED.why)
+    assert harness.sysfs.log == []
+
+
+def test_an_urgent_write_to_another_instance_takes_no_lock_and_fails(
+    harness: WriterHarness,
+) -> None:
+    harness.drive(PACED)
+    register_again(harness)
+    harness.sysfs.log.clear()
+    harness.sysfs.reading["backing_dev_uuid"] = failing(errno.EIO)
+    (outcome,) = harness.drive(CLOSED)
+    assert (outcome.kind, outcome.error) == (OutcomeKind.FAILED, RECREATED.why)
+    assert harness.sysfs.log == []
 
 
 def test_an_original_is_journalled_once(harness: WriterHarness) -> None:

@@ -261,6 +261,20 @@ def test_a_volume_that_is_deactivated_leaves_nothing_open(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+def test_the_gate_does_not_close_on_a_volume_that_was_activated_again(
+    harness: DmLoopHarness,
+) -> None:
+    harness.tick()
+    harness.idle()
+    harness.plug_in_again("dm-0")
+    harness.cache.threshold = 2048
+    harness.busy()
+    assert harness.cache.threshold == 2048
+    harness.release("the volume is gone or changed")
+    assert harness.cache.threshold == 2048
+    assert harness.kept.open == set()
+
+
 def test_a_refused_message_is_retried_and_logged_once(
     harness: DmLoopHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
