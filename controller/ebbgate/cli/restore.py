@@ -6,7 +6,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Collection
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,13 +26,14 @@ from ebbgate.cli.context import (
     with_context,
 )
 from ebbgate.cli.intents import ask, named, who
-from ebbgate.errors import ActuationError, ConfigError, EbbgateError, Unavailable
+from ebbgate.errors import ActuationError, ConfigError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.intents.database import OverrideDatabase
-from ebbgate.kernel.sysfs import BLOCK
 from ebbgate.log_messages.service import SETTINGS_WRONG_FOR_RESTORE
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind, Override, OverrideKind
+from ebbgate.probes.dm_status import lvm_dm_name
+from ebbgate.probes.topology import find
 from ebbgate.store import state_dirs
 from ebbgate.store.access import make_runtime_folder, runtime_folder_refused
 from ebbgate.store.daemon_lock import DaemonLock, Holder, LockHeld, LockRole
@@ -172,48 +174,84 @@ def _hung(error: NotAnswering) -> Unavailable:
 
 
 def _here(context: Context, volume: str | None) -> dict[str, Any]:
-    """Write the originals in this process. The volume may be gone: its name is not looked up.
+    """Write the originals in this process. The volume may be gone.
 
     The journals of earlier state folders come after the present one. Raises EbbgateError for a
-    journal that cannot be read, after the others.
+    journal that cannot be read, after the others; NotFound for a name that means nothing here.
     """
-    name = volume.removeprefix("/dev/") if volume else None
     config = context.config
     # A damaged file is left for the next daemon, which moves it aside.
     last_written = _last_written(config.last_written_path)
     others = state_dirs.other_journals(config.state_dirs_path, config.journal_path)
     rows, warnings, errors = [], [], []
+    saved: set[str] = set()
     try:
         for path in (config.journal_path, *others):
             try:
-                outcomes, warning = _from_journal(context, path, name, last_written)
+                outcomes, warning, volumes = _from_journal(context, path, volume, last_written)
             except EbbgateError as error:
                 errors.append(error)
             else:
                 rows += [_row(outcome) for outcome in outcomes]
                 warnings.append(warning)
+                saved |= volumes
     finally:
         if last_written is not None:
             last_written.close()
     if errors:
         raise errors[0]
+    if volume and saved and not rows:
+        _need_known(context, volume, saved)
     journal = "; ".join(filter(None, warnings)) or "up to date"
     return {"by": "command line", "knobs": rows, "journal": journal}
 
 
 def _from_journal(
     context: Context, path: Path, volume: str | None, last_written: LastWritten | None
-) -> tuple[list[Outcome], str]:
-    """Write the originals of one journal; return what was done, and what the journal lacks."""
+) -> tuple[list[Outcome], str, set[str]]:
+    """Write the originals of one journal; return what was done, what the journal lacks, and the
+    volumes of which it had originals.
+    """
     journal = UnrestoredOriginals.open(path, last_written, renew=False)
     try:
+        saved = {entry.volume for entry in journal.entries()}
+        name = _name_among(context, volume, saved) if volume and saved else None
         workers = VolumeWorkers(context.sysfs.dm.forget_handle)
-        outcomes = put_back(journal, context.sysfs, context.boot_id, volume, workers)
+        outcomes = put_back(journal, context.sysfs, context.boot_id, name, workers)
         if logs_to_journal():
             log_restored(outcomes)
     finally:
         journal.close()
-    return outcomes, journal.warning
+    return outcomes, journal.warning, saved
+
+
+def _name_among(context: Context, volume: str, saved: Collection[str]) -> str:
+    """Return the name that originals and overrides of a volume have; it may be gone.
+
+    Their own names come first: a look at all devices may wait for the lock of bcache.
+    """
+    plain = volume.removeprefix("/dev/").removeprefix("mapper/")
+    for name in (plain, lvm_dm_name(plain)):
+        if name in saved:
+            return name
+    try:
+        return find(context.sysfs, volume).name
+    except NotFound:
+        return plain
+
+
+def _need_known(context: Context, volume: str, saved: Collection[str]) -> None:
+    """Raise NotFound for a name of no volume, of which there is no override either."""
+    try:
+        find(context.sysfs, volume)
+    except NotFound as error:
+        with suppress(EbbgateError, OSError, sqlite3.Error):
+            if _overrides_of(context, volume):
+                return
+        raise NotFound(
+            f"no original of {volume} is saved: {error.message}",
+            f"originals are saved of: {', '.join(sorted(saved))}",
+        ) from error
 
 
 def _last_written(path: Path) -> LastWritten | None:
@@ -226,25 +264,34 @@ def _last_written(path: Path) -> LastWritten | None:
 
 def _end_overrides(context: Context, volume: str | None) -> list[str]:
     """End overrides, which the next daemon would apply again; return a line on each."""
-    path = context.config.overrides_path
-    if not path.exists():
-        return []
-    name = volume.removeprefix("/dev/") if volume else None
-    found = context.sysfs.read_text(BLOCK / name / "bcache/backing_dev_uuid") if name else None
-    uuid = found or ""
     try:
-        with closing(OverrideDatabase.open(path, heal=False)) as database:
-            over = [
-                each
-                for each in database.load().overrides
-                if each.kind is not OverrideKind.MANUAL
-                and (name is None or _is_of(each, name, uuid))
-            ]
-            why = f"{who()} requested restore"
-            database.end({each.id: why for each in over}, context.wall_ns())
+        over = _overrides_of(context, volume)
+        if over:
+            path, why = context.config.overrides_path, f"{who()} requested restore"
+            with closing(OverrideDatabase.open(path, heal=False)) as database:
+                database.end({each.id: why for each in over}, context.wall_ns())
     except (EbbgateError, OSError, sqlite3.Error) as error:
         return [f"overrides (set, hold, drain) could not be ended: {error}"]
     return [_ended(each) for each in over]
+
+
+def _overrides_of(context: Context, volume: str | None) -> list[Override]:
+    """Return what people asked for of a volume, or of all. Raises what the database raises."""
+    path = context.config.overrides_path
+    if not path.exists():
+        return []
+    with closing(OverrideDatabase.open(path, heal=False)) as database:
+        loaded = database.load().overrides
+    over = [each for each in loaded if each.kind is not OverrideKind.MANUAL]
+    if volume is None:
+        return over
+    try:
+        found = find(context.sysfs, volume)
+    except NotFound:
+        name, uuid = _name_among(context, volume, {each.volume for each in over}), ""
+    else:
+        name, uuid = found.name, found.uuid
+    return [each for each in over if _is_of(each, name, uuid)]
 
 
 def _is_of(override: Override, name: str, uuid: str) -> bool:

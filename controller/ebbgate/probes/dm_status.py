@@ -226,5 +226,13 @@ def lvm_name(dm_name: str, uuid: str) -> str:
     return "/".join(part.replace("--", "-") for part in match.groups())
 
 
+def lvm_dm_name(name: str) -> str:
+    """Return LVM's device-mapper name for `vg/lv`; other names as they are."""
+    group, slash, volume = name.partition("/")
+    if not (group and slash and volume) or "/" in volume:
+        return name
+    return "-".join(part.replace("-", "--") for part in (group, volume))
+
+
 def _pairs(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(zip(words[::2], words[1::2], strict=False))
