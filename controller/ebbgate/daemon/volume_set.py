@@ -155,6 +155,7 @@ class VolumeSet:
 
     `device_mapper_blocked`: why device-mapper cannot be queried; empty if it can. `presence`: what
     the last look at all devices found; None before it, and from a volume's leaving to the next one.
+    `_leaving`: loops that were dropped and whose writes are not over.
     """
 
     def __init__(
@@ -241,14 +242,16 @@ class VolumeSet:
         """Look at all devices, which is expensive, when one came or went, and now and then."""
         names = self.sysfs.names(BLOCK) | self.sysfs.names("/sys/fs/bcache")
         due = now_ns - self._discovered_ns >= self._patient(_DISCOVER_NS)
+        for name in list(self._leaving):
+            self._finish_leaving(name)
         reborn = [
-            name
+            (name, followed.loop)
             for name, followed in self._followed.items()
             if device_generation(self.sysfs, followed.loop.volume) != followed.generation
         ]
-        for name in reborn:
+        for name, loop in reborn:
             # It was registered again: the kernel, not a user, has changed its knobs.
-            await self._drop(name)
+            await self._drop(name, loop)
         if reborn or names != self._names or not self._discovered_ns or due:
             self._names, self._discovered_ns = names, now_ns
             await self._tasks.run("", self.discover)
@@ -262,9 +265,9 @@ class VolumeSet:
         for name, loop in list(self.loops.items()):
             # During a cleaning ebbgate's own table is loaded.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
-                await self._drop(name)
+                await self._drop(name, loop)
         for name, volume in found.items():
-            if name not in self.loops and volume.cached:
+            if name not in self.loops and name not in self._leaving and volume.cached:
                 self._add(volume)
         for name, loop in self.loops.items():
             loop.set_disk_users(users.get(name, NO_USERS))
@@ -312,10 +315,15 @@ class VolumeSet:
             loop.release("left by an earlier ebbgated")
 
     # ---- the end -------------------------------------------------------------------------------
-    async def _drop(self, name: str) -> None:
-        """Restore what is left of a volume that is gone, detached or put together anew."""
+    async def _drop(self, name: str, loop: VolumeLoop) -> None:
+        """Restore what is left of a volume that is gone, detached or put together anew.
+
+        Another task may have dropped this loop while the caller waited.
+        """
+        if self.loops.get(name) is not loop:
+            return
         self.presence = None
-        loop = self.loops.pop(name)
+        del self.loops[name]
         followed = self._followed.pop(name)
         followed.reader.end()
         followed.power.end()
@@ -325,12 +333,22 @@ class VolumeSet:
         loop.release("the volume is gone or changed")
         self._leaving[name] = loop
         # On a thread: a write that hangs must not silence the event loop.
-        if await asyncio.to_thread(loop.worker.stop, _DROP_S):
-            self.journal.keep_unrestored([owned.entry for owned in loop.writer.owned.values()])
-        else:
+        if not await asyncio.to_thread(loop.worker.stop, _DROP_S):
             _LOG.error(KNOB_WRITE_HANGS, name)
-        self._leaving.pop(name, None)
+        self._finish_leaving(name)
         self._recorder.drop_live(name)
+
+    def _finish_leaving(self, name: str) -> None:
+        """Forget a dropped loop whose writes are over, and look for its volume again.
+
+        Until then no other loop follows a volume of this name: both would write its knobs and its
+        entries in the journal.
+        """
+        loop = self._leaving.get(name)
+        if loop is not None and loop.worker.stop(0.0):
+            del self._leaving[name]
+            self.journal.keep_unrestored([owned.entry for owned in loop.writer.owned.values()])
+            self.rediscover()
 
     async def stop_looks(self) -> None:
         """Cancel the looks that are under way."""
