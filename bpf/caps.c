@@ -6,12 +6,15 @@
 #include <sys/prctl.h>
 
 /*
- * SYSLOG reads kernel addresses, which change when a module is loaded again. The others load
- * programs if bcache or device-mapper is loaded after the probe: SYS_ADMIN opens a module's BTF.
- * Nothing else is needed: a new volume is written to maps that are open, and programs are attached
- * through open file descriptors.
+ * SYSLOG reads kernel addresses, which change when a module is loaded again. BPF attaches programs
+ * and reads how many of their runs were skipped: if kernel.unprivileged_bpf_disabled is set, each
+ * call of bpf() requires it, until c8644cd0efe7 ("bpf: refine kernel.unprivileged_bpf_disabled
+ * behaviour") (in v5.19). The others load programs if bcache or device-mapper is loaded after the
+ * probe: SYS_ADMIN opens a module's BTF. A new volume needs nothing else: it is written to maps
+ * that are open.
  */
 static const cap_value_t kept[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
+#define KEPT_ALWAYS 2
 
 static int keep(const cap_value_t *values, int n)
 {
@@ -33,7 +36,7 @@ int drop_capabilities(bool loads_more_programs)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(kept, loads_more_programs ? sizeof(kept) / sizeof(kept[0]) : 1);
+	return keep(kept, loads_more_programs ? sizeof(kept) / sizeof(kept[0]) : KEPT_ALWAYS);
 }
 
 bool have_privilege(void)
