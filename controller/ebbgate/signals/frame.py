@@ -20,7 +20,13 @@ from ebbgate.signals.forecast import (
     time_to_clean_s,
     time_to_full_s,
 )
-from ebbgate.signals.histogram import bytes_beyond, decay_add, latency_percentile_ns, subtract
+from ebbgate.signals.histogram import (
+    bytes_beyond,
+    decay_add,
+    latency_percentile_ns,
+    latency_sum_ns,
+    subtract,
+)
 from ebbgate.signals.totals import Counts, add_counts, tick_counts
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
@@ -328,15 +334,12 @@ def _paths(tick: Tick, first: Tick) -> dict[tuple[Direction, str], PathLatency]:
 def _foreground_busy(tick: Tick, first: Tick, window_ns: int) -> float:
     """Return an upper bound of the share of time that the backing device worked for users.
 
-    The summed latencies of users' requests there over the window: exact at depth 1 and too high
-    above it, which only makes destage under load more careful.
+    The summed latencies of users' requests there over the window: exact to an eighth at depth 1 and
+    too high above it, which only makes destage under load more careful.
     """
-    busy_us = 0.0
-    for direction in Direction:
-        counts = subtract(tick.backing_latency[direction], first.backing_latency[direction])
-        p50_ns = latency_percentile_ns(counts, 0.5)
-        busy_us += sum(counts) * (p50_ns or 0) / 1000
-    return min(1.0, busy_us * 1000 / window_ns)
+    now, before = tick.backing_latency, first.backing_latency
+    busy_ns = sum(latency_sum_ns(subtract(now[d], before[d])) for d in Direction)
+    return min(1.0, busy_ns / window_ns)
 
 
 def _regime(foreground: Mapping[Direction, Rates], deltas: Mapping[Direction, Histogram]) -> Regime:
