@@ -93,6 +93,9 @@ class VolumeSignals:
             self._who = add_attribution(self._who, record.period)
             return
         if isinstance(record, Tracked | TrackRefused):
+            if isinstance(record, Tracked):
+                # Its counts begin at zero, and no window may span the time before.
+                self._frames = reset_counters(self._frames)
             self._frames = on_tracked(self._frames, record)
             self._curve.on_tracked()
             return

@@ -27,7 +27,7 @@ from ebbgate.signals.histogram import (
     latency_sum_ns,
     subtract,
 )
-from ebbgate.signals.totals import Counts, add_counts, tick_counts
+from ebbgate.signals.totals import Counts, add_counts, counts_shrank, tick_counts
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 WINDOW_NS = NS_PER_S
@@ -41,7 +41,8 @@ GAPS_KEPT_MIN = 4.0
 LASTING_BUCKET = 15
 """Gaps from 32 ms are lasting; shorter ones are pauses within a burst."""
 PROBE_STALE_NS = 3 * NS_PER_S
-"""The signals of an older probe record are unknown."""
+PROBE_STALE_TICKS = 3
+"""The signals of a probe record are unknown once it is older than both."""
 NO_RECORD: Final = "no record from the probe yet"
 NO_HEAT: Final = "no record of misses from the probe yet"
 STREAM_RUN_BYTES = 512 * KIB
@@ -95,6 +96,7 @@ class _Fields(TypedDict, total=False):
 class FrameState:
     """What the builder remembers of a volume between ticks: recent ticks, decayed histograms.
 
+    - `intervals_ns`: between the last ticks, two at most, also those of an earlier probe.
     - `before`: the counts of earlier probes; None without one.
     - `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
     - `refused`: why the probe does not follow the volume, or empty.
@@ -102,6 +104,7 @@ class FrameState:
     """
 
     ticks: tuple[Tick, ...] = ()
+    intervals_ns: tuple[int, ...] = ()
     gap_counts: tuple[float, ...] = ()
     run_bytes: Runs = field(default_factory=dict)
     before: Counts | None = None
@@ -139,7 +142,7 @@ def on_heat(state: FrameState, record: HeatRecord) -> FrameState:
 
 def on_tick(state: FrameState, tick: Tick) -> FrameState:
     """Handle a tick. Counters that went back to zero come from a restarted probe."""
-    if state.ticks and _restarted(state.ticks[-1], tick):
+    if state.ticks and counts_shrank(state.ticks[-1], tick):
         state = reset_counters(state)
     if not state.ticks:
         return replace(state, ticks=(tick,))
@@ -157,8 +160,15 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
     new_gaps = subtract(tick.gap_counts, last.gap_counts)
     gaps = _add_gaps(state.gap_counts, new_gaps, elapsed_ns)
     recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
-    felt = disturbance.on_tick(state.disturbance, last, tick)
-    return replace(state, ticks=(*recent, tick), gap_counts=gaps, run_bytes=runs, disturbance=felt)
+    return replace(
+        state,
+        # Where ticks are further apart, or one is late, the window is the last interval.
+        ticks=(*(recent or (last,)), tick),
+        intervals_ns=(*state.intervals_ns[-1:], elapsed_ns),
+        gap_counts=gaps,
+        run_bytes=runs,
+        disturbance=disturbance.on_tick(state.disturbance, last, tick),
+    )
 
 
 def _add_gaps(old: tuple[float, ...], new: tuple[int, ...], elapsed_ns: int) -> tuple[float, ...]:
@@ -187,7 +197,7 @@ def build(
     age_ns = now_ns - state.ticks[-1].at_ns if state.ticks else 0
     if not state.ticks:
         missing["foreground"] = state.refused or NO_RECORD
-    elif age_ns > PROBE_STALE_NS:
+    elif age_ns > _stale_ns(state):
         missing["foreground"] = f"the probe's last record is {age_ns // NS_PER_S} s old"
     else:
         found |= _from_probe(state, now_ns)
@@ -207,13 +217,9 @@ def build(
     )
 
 
-def _restarted(last: Tick, tick: Tick) -> bool:
-    """Return whether counters shrank, which they never do while one probe runs."""
-    return (
-        tick.at_ns <= last.at_ns
-        or tick.destage_done.ios < last.destage_done.ios
-        or any(tick.arrivals[d].ios < last.arrivals[d].ios for d in Direction)
-    )
+def _stale_ns(state: FrameState) -> int:
+    """Return the age at which a record is stale. One late tick does not raise it."""
+    return max(PROBE_STALE_NS, PROBE_STALE_TICKS * min(state.intervals_ns, default=0))
 
 
 def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, str]) -> _Fields:

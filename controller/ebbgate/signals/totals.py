@@ -76,6 +76,15 @@ def tick_counts(tick: Tick) -> Counts:
     )
 
 
+def counts_shrank(last: Tick, tick: Tick) -> bool:
+    """Return whether the counts began anew, as those of a restarted probe do."""
+    return (
+        tick.at_ns <= last.at_ns
+        or tick.destage_done.ios < last.destage_done.ios
+        or any(tick.arrivals[d].ios < last.arrivals[d].ios for d in Direction)
+    )
+
+
 def _timed(flow: TimedFlow) -> TimedFlowTotals:
     latency = flow.latency
     counts = tuple(coarse_latency(latency)) if latency else ()

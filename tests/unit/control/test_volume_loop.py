@@ -29,6 +29,20 @@ def test_misses_reach_the_frame(enforced: LoopHarness) -> None:
     assert enforced.loop.state.current_frame.heat == period
 
 
+def test_no_window_spans_the_time_in_which_the_volume_was_not_tracked(
+    enforced: LoopHarness,
+) -> None:
+    enforced.tick()
+    enforced.now_ms += 60_000
+    enforced.loop.on_record(Tracked("bcache0", enforced.now_ns()))
+    windows = []
+    for _ in range(2):
+        enforced.tick()
+        assert enforced.loop.state.current_frame is not None
+        windows.append(enforced.loop.state.current_frame.window_ns)
+    assert windows == [0, 250 * NS_PER_MS]
+
+
 # ---- modes --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 def test_outside_of_enforce_nothing_is_touched(

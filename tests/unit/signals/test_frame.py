@@ -23,6 +23,7 @@ from ebbgate.signals.frame import (
     on_heat,
     on_tick,
     on_tracked,
+    reset_counters,
     sync_write_share,
 )
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
@@ -77,6 +78,20 @@ def test_the_window_is_about_a_second() -> None:
     assert frame.window_ns == NS_PER_S
     assert frame.foreground is not None
     assert frame.foreground[Direction.READ].iops == 40.0
+
+
+@pytest.mark.parametrize("step_ms", [1051, 2000, 10_000])
+def test_where_ticks_are_further_apart_the_window_is_the_last_interval(step_ms: int) -> None:
+    frame = frame_after(*[at(step_ms * i, fg=reads(step_ms * i)) for i in range(4)])
+    assert frame.window_ns == step_ms * NS_PER_MS
+    assert frame.foreground is not None
+    assert frame.foreground[Direction.READ].iops == pytest.approx(1000)
+
+
+def test_the_window_is_about_a_second_again_after_a_late_tick() -> None:
+    ticks = [at(ms, fg=reads(ms)) for ms in (0, 250, 8000, 8250)]
+    assert frame_after(*ticks[:3]).window_ns == 7750 * NS_PER_MS
+    assert frame_after(*ticks).window_ns == 250 * NS_PER_MS
 
 
 def test_the_first_tick_gives_levels_but_no_rates() -> None:
@@ -137,6 +152,33 @@ def test_a_stale_record_makes_its_signals_unknown_with_a_reason() -> None:
     assert (frame.idle, frame.foreground, frame.probed_at_ns) == (None, None, None)
     assert frame.missing["foreground"] == "the probe's last record is 4 s old"
     assert frame.dirty_bytes == 420 * MIB
+
+
+@pytest.mark.parametrize(
+    ("ticks_ms", "fresh_ms"),
+    [
+        ((0, 10_000), 30_000),
+        ((0, 10_000, 20_000), 30_000),
+        ((0, 1000, 2000), 3000),
+        # One late tick, and then shorter ticks than before.
+        ((0, 250, 8000), 3000),
+        ((0, 10_000, 10_250), 3000),
+    ],
+)
+def test_a_record_is_stale_after_three_ticks_where_they_are_far_apart(
+    ticks_ms: tuple[int, ...], fresh_ms: int
+) -> None:
+    ticks = [at(ms) for ms in ticks_ms]
+    assert frame_after(*ticks, later_ns=fresh_ms * NS_PER_MS).idle is True
+    stale = frame_after(*ticks, later_ns=fresh_ms * NS_PER_MS + NS_PER_S)
+    assert stale.missing["foreground"] == f"the probe's last record is {fresh_ms // 1000 + 1} s old"
+
+
+def test_a_restarted_probe_is_not_expected_to_be_faster() -> None:
+    state = reset_counters(absorbed(at(0), at(10_000), at(20_000)))
+    state = on_tick(state, tick(**at(31_000)))
+    now_ns = START_NS + 40_000 * NS_PER_MS
+    assert build(state, volume_state(at_ns=now_ns), "bcache0", now_ns).idle is True
 
 
 def test_without_a_record_the_probe_is_named_as_missing() -> None:
