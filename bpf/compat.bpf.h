@@ -159,15 +159,19 @@ static __always_inline struct gendisk *request_disk(struct request *rq)
 	return ((struct request___disk *)rq)->rq_disk;
 }
 
-/* While I/O statistics are off, the partition is unknown and the disk is used instead. */
+/* While I/O statistics are off, only the bio names the partition. A flush has no bio. */
 static __always_inline __u32 request_dev(struct request *rq)
 {
 	struct block_device *part;
+	struct bio *bio;
 
 	if (BIO_HAS_BDEV) {
 		part = rq->part;
 		if (part)
 			return part->bd_dev;
+		bio = rq->bio;
+		if (bio)
+			return bio->bi_bdev->bd_dev;
 	}
 	return disk_dev(request_disk(rq));
 }

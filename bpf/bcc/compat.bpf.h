@@ -88,7 +88,10 @@ static __always_inline __u32 request_dev(struct request *rq)
 {
 	struct block_device *part = READ_KERNEL(rq, part);
 	struct gendisk *disk = READ_KERNEL(READ_KERNEL(rq, q), disk);
+	struct bio *bio = part ? NULL : READ_KERNEL(rq, bio);
 
+	if (bio)
+		part = READ_KERNEL(bio, bi_bdev);
 	if (part)
 		return READ_KERNEL(part, bd_dev);
 	return disk ? READ_KERNEL(disk, major) << 20 | READ_KERNEL(disk, first_minor) : 0;

@@ -139,6 +139,25 @@ def test_a_device_loses_the_role_of_an_untracked_volume(loops: list[str]) -> Non
         assert probe.next_tick("three")["dev"]["backing"]["write"]["fg"]["ios"] == 8
 
 
+@pytest.mark.parametrize("iostats", ["1", "0"])
+def test_requests_to_a_device_that_is_a_partition_count_for_it(
+    loops: list[str], iostats: str
+) -> None:
+    volume, disk = loops[:2]
+    run(["addpart", disk, "1", "2048", "4096"])
+    part = Path(f"{disk}p1")
+    Path(f"/sys/block/{Path(disk).name}/queue/iostats").write_text(iostats)
+    with LiveProbe("--tick-ms", "50") as probe:
+        probe.wait_until(part.exists, "partition")
+        probe.send(f"track v kind=disk volume={dev_t(volume)} backing={dev_t(str(part))}")
+        probe.wait_for("track", vol="v")
+        fio(str(part), "--rw=write", "--size=64k", "--end_fsync=1")
+        # The disk itself has no role.
+        fio(disk, "--rw=write", "--size=32k")
+        flow = probe.next_tick("v")["dev"]["backing"]["write"]["fg"]
+    assert (flow["ios"], flow["bytes"]) == (16, 64 << 10)
+
+
 def test_a_program_is_attached_only_while_it_is_needed(disk: str) -> None:
     with LiveProbe("--tick-ms", "50") as probe:
         before = links(probe)
