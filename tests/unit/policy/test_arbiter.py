@@ -224,6 +224,7 @@ def test_pressure_that_slows_users_is_rolled_back() -> None:
     "signals",
     [
         {"time_to_full_s": 30.0},
+        {"dirty_in_bytes_per_s": 10.0 * MIB, "destage_bytes_per_s": 20.0 * MIB},
         {"dirty_room_bytes": 60 * MIB},
         {"dirty_room_bytes": None},
         {"cache_bytes": None},

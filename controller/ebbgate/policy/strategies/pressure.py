@@ -8,6 +8,7 @@ from typing import Final
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.signals import forecast
 from ebbgate.units import NS_PER_S
 
 _EASE: Final = 2.0
@@ -16,9 +17,10 @@ _EASE: Final = 2.0
 
 def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     """Return why dirty data must go out under load; empty if it need not."""
-    ease = _EASE if state.phase is Phase.PRESSURE else 1.0
+    pressed = state.phase is Phase.PRESSURE
+    ease = _EASE if pressed else 1.0
     waited_ns = frame.at_ns - state.waiting_since_ns
-    full_s = frame.time_to_full_s
+    full_s = _unaided_full_s(frame) if pressed else frame.time_to_full_s
     # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
     if lasting and full_s is not None and full_s < params.full_soon_s * ease:
@@ -45,10 +47,22 @@ def must_destage(frame: Frame | None, params: DestageParams) -> bool:
     """Return whether dirty data must go, however long users wait; also if the room is unknown."""
     if frame is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
         return True
-    full_s, room = frame.time_to_full_s, frame.dirty_room_bytes
+    full_s, room = _unaided_full_s(frame), frame.dirty_room_bytes
     if full_s is not None and full_s < params.full_soon_s * _EASE:
         return True
     return room < params.room_ratio_min * _EASE * frame.cache_bytes
+
+
+def _unaided_full_s(frame: Frame) -> float | None:
+    """Return in how many seconds the cache would be full if nothing was written back.
+
+    Write-back under load would otherwise end its own reason within seconds, and each end of it
+    would be the next reason. Where what arrives is unknown, the forecast counts as it is.
+    """
+    room, arriving = frame.dirty_room_bytes, frame.dirty_in_bytes_per_s
+    if room is None or not arriving:
+        return frame.time_to_full_s
+    return forecast.time_to_full_s(room, arriving, 0.0)
 
 
 def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
