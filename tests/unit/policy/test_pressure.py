@@ -6,10 +6,11 @@ from __future__ import annotations
 import pytest
 
 from ebbgate.model.frame import Frame
-from ebbgate.policy.strategies import idle_destage
+from ebbgate.policy.strategies import explanation, idle_destage
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.pressure import must_destage
 from ebbgate.units import GIB, MIB
-from tests.builders import busy_frame
+from tests.builders import busy_frame, frame
 
 TICK_MS = 250
 
@@ -17,8 +18,8 @@ TICK_MS = 250
 def after(*frames: Frame, params: DestageParams) -> DestageState:
     """Return the state after these ticks."""
     state = DestageState()
-    for frame in frames:
-        state = idle_destage.on_frame(state, frame, params)
+    for each in frames:
+        state = idle_destage.on_frame(state, each, params)
     return state
 
 
@@ -34,7 +35,7 @@ def phases_under(arriving: int, fastest: int, room: int, cache: int) -> list[Pha
         dirty += (arriving - done) * TICK_MS // 1000
         late = [*late[1:], done]
         seen, left = sum(late) / len(late), max(0, cache * 4 // 10 - dirty)
-        frame = busy_frame(
+        tick = busy_frame(
             at_ms,
             cache_bytes=cache,
             dirty_bytes=dirty,
@@ -43,7 +44,7 @@ def phases_under(arriving: int, fastest: int, room: int, cache: int) -> list[Pha
             destage_bytes_per_s=seen,
             time_to_full_s=left / (arriving - seen) if arriving > seen else None,
         )
-        state = idle_destage.on_frame(state, frame, DestageParams())
+        state = idle_destage.on_frame(state, tick, DestageParams())
         if not found or found[-1] is not state.phase:
             found.append(state.phase)
     return found
@@ -71,3 +72,45 @@ def test_it_goes_on_while_what_arrives_would_fill_the_cache() -> None:
     for room_mib, phase in ((600, Phase.PRESSURE), (1210, Phase.WAIT)):
         later = busy_frame(11_250, dirty_room_bytes=room_mib * MIB, **drains)
         assert after(*pressed, later, params=DestageParams()).phase is phase
+
+
+LIGHT = DestageParams(light_ratio=0.6, light_after_ns=0, burst_ns=0)
+
+
+def busy(at_ms: int, ratio: float) -> Frame:
+    return busy_frame(at_ms, backing_busy_foreground_ratio=ratio)
+
+
+@pytest.mark.parametrize(("ratio", "phase"), [(0.79, Phase.PRESSURE), (1.0, Phase.WAIT)])
+def test_a_large_light_share_still_ends(ratio: float, phase: Phase) -> None:
+    assert after(busy(1000, 0.3), busy(4000, ratio), params=LIGHT).phase is phase
+
+
+@pytest.mark.parametrize(("free", "phase"), [(0.24, Phase.PRESSURE), (0.26, Phase.WAIT)])
+def test_a_large_free_floor_still_ends(free: float, phase: Phase) -> None:
+    params = DestageParams(room_ratio_min=0.2)
+    pressed, later = (
+        busy_frame(at_ms, dirty_room_bytes=int(room * GIB), dirty_in_bytes_per_s=1.0)
+        for at_ms, room in ((1000, 0.19), (4000, free))
+    )
+    assert after(pressed, later, params=params).phase is phase
+
+
+def test_a_large_free_floor_does_not_forbid_every_hold() -> None:
+    nearly_clean = frame(dirty_room_bytes=int(0.37 * GIB), cache_bytes=GIB)
+    assert not must_destage(nearly_clean, DestageParams(room_ratio_min=0.2))
+
+
+def test_the_reason_and_the_conditions_are_those_of_now() -> None:
+    state = after(busy(1000, 0.3), params=LIGHT)
+    assert state.why == "no idle gap, but users keep the backing device only 30% busy"
+    state = after(busy(1000, 0.3), busy(1250, 0.7), params=LIGHT)
+    assert state.why == "no idle gap, but users keep the backing device only 70% busy"
+    arriving = busy_frame(4000, dirty_room_bytes=300 * MIB, dirty_in_bytes_per_s=10.0 * MIB)
+    state = after(busy(1000, 0.3), arriving, params=LIGHT)
+    assert state.why == "without write-back the cache would be full in 30 s"
+    found = {each.signal: each for each in explanation.of_destage(state, arriving, LIGHT)}
+    full, light = found["time to full"], found["backing device busy for users"]
+    assert (full.measured, full.threshold) == ("30 s", "40 s (without write-back)")
+    assert full.holds
+    assert (light.measured, light.threshold, light.holds) == ("90%", "80%", False)

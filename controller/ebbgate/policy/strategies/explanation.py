@@ -10,7 +10,13 @@ from typing import Final
 
 from ebbgate.model.decision import DISK_QUEUE, Condition
 from ebbgate.model.frame import Frame
-from ebbgate.policy.strategies import disk_queue, gap_use, idle_destage, stream_bypass
+from ebbgate.policy.strategies import (
+    disk_queue,
+    gap_use,
+    idle_destage,
+    pressure,
+    stream_bypass,
+)
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.gap_use import Rest
 from ebbgate.policy.strategies.stream_bypass import StreamParams
@@ -26,9 +32,6 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
     floor = idle_destage.start_bytes(frame, params)
     idle = _condition("idle for", frame.idle_ns, ">=", state.wait.wait_ns, format_ns)
     learned = "learned" if state.wait.learned else "not learned yet"
-    full = _condition("time to full", frame.time_to_full_s, "<", params.full_soon_s, _seconds)
-    room_min = params.room_ratio_min * (frame.cache_bytes or 0)
-    busy = frame.backing_busy_foreground_ratio
     return (
         *_of_queue(state, frame, params),
         *_of_cap(state, frame, params),
@@ -36,9 +39,23 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
         replace(idle, threshold=f"{idle.threshold} ({learned})"),
         *_of_end(state, frame, params),
         *_of_fill(state, frame),
-        replace(full, measured=full.measured or "never"),
+        *_of_pressure(state, frame, params),
+    )
+
+
+def _of_pressure(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
+    """Return the conditions of write-back under load: of its begin, or of what keeps it up."""
+    pressed = state.phase is Phase.PRESSURE
+    below = pressure.bounds(params, pressed=pressed)
+    full_s = pressure.unaided_full_s(frame) if pressed else frame.time_to_full_s
+    full = _condition("time to full", full_s, "<", below.full_s, _seconds)
+    threshold = f"{full.threshold} (without write-back)" if pressed else full.threshold
+    room_min = below.room_ratio * (frame.cache_bytes or 0)
+    busy = frame.backing_busy_foreground_ratio
+    return (
+        replace(full, measured=full.measured or "never", threshold=threshold),
         _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes),
-        _condition("backing device busy for users", busy, "<", params.light_ratio, format_ratio),
+        _condition("backing device busy for users", busy, "<", below.light_ratio, format_ratio),
     )
 
 

@@ -234,13 +234,13 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         due = pressure.reason(state, frame, params)
         if due:
             return _begin(state, Phase.PRESSURE, frame.at_ns, due, params.pressure_pace)
-    lasted_ns = frame.at_ns - state.since_ns
-    if (
-        state.phase is Phase.PRESSURE
-        and lasted_ns >= params.pressure_min_ns
-        and not pressure.reason(state, frame, params)
-    ):
-        return _enter(state, Phase.WAIT, frame.at_ns, "no reason left to write back under load")
+    if state.phase is Phase.PRESSURE:
+        due = pressure.reason(state, frame, params)
+        if due:
+            # What is measured now, or another reason than that of the start.
+            return state if due == state.why else replace(state, why=due)
+        if frame.at_ns - state.since_ns >= params.pressure_min_ns:
+            return _enter(state, Phase.WAIT, frame.at_ns, "no reason left to write back under load")
     return state
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction
@@ -13,47 +13,77 @@ from ebbgate.units import NS_PER_S
 
 _EASE: Final = 2.0
 """Hysteresis: the level itself moves as soon as the gate opens."""
+_ROOM_EASE_MAX: Final = 0.05
+"""Twice a large `free_floor` is all the room there is: bcache takes dirty data up to 40 %."""
+
+
+class Bounds(NamedTuple):
+    """Dirty data goes out under load while one of these is undercut."""
+
+    full_s: float
+    room_ratio: float
+    light_ratio: float
+
+
+def bounds(params: DestageParams, *, pressed: bool) -> Bounds:
+    """Return the bounds; once `pressed`, those that must be reached again."""
+    full_s, room, light = params.full_soon_s, params.room_ratio_min, params.light_ratio
+    if not pressed:
+        return Bounds(full_s, room, light)
+    # No device is more than always busy.
+    eased_light = min(light * _EASE, (1 + light) / 2)
+    return Bounds(full_s * _EASE, min(room * _EASE, room + _ROOM_EASE_MAX), eased_light)
 
 
 def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     """Return why dirty data must go out under load; empty if it need not."""
     pressed = state.phase is Phase.PRESSURE
-    ease = _EASE if pressed else 1.0
+    below = bounds(params, pressed=pressed)
     waited_ns = frame.at_ns - state.waiting_since_ns
-    full_s = _unaided_full_s(frame) if pressed else frame.time_to_full_s
+    full_s = unaided_full_s(frame) if pressed else frame.time_to_full_s
     # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
-    if lasting and full_s is not None and full_s < params.full_soon_s * ease:
+    if lasting and full_s is not None and full_s < below.full_s:
+        if pressed:
+            return f"without write-back the cache would be full in {full_s:.0f} s"
         return f"the cache is full in {full_s:.0f} s"
     room, cache = frame.dirty_room_bytes, frame.cache_bytes
     filling = bool(frame.dirty_in_bytes_per_s)
-    if filling and room is not None and cache and room < params.room_ratio_min * ease * cache:
+    if filling and room is not None and cache and room < below.room_ratio * cache:
         return "the kernel has little room left for dirty data"
     if waited_ns >= params.age_max_ns:
         return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
     busy = frame.backing_busy_foreground_ratio
-    light = busy is not None and busy < params.light_ratio * ease
-    # The time counts again after a pressure that was too much for users; otherwise it would be back
-    # within a second.
-    calm_ns = waited_ns
-    if state.phase is Phase.WAIT:
-        calm_ns = min(waited_ns, frame.at_ns - state.since_ns)
-    if light and calm_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
+    light = busy is not None and busy < below.light_ratio
+    lasting = _calm_ns(state, frame, waited_ns) >= params.light_after_ns
+    # It begins where users wait half as long as they may.
+    if light and lasting and not _slow(frame, params, 1.0 if pressed else 0.5):
         return f"no idle gap, but users keep the backing device only {busy:.0%} busy"
     return ""
+
+
+def _calm_ns(state: DestageState, frame: Frame, waited_ns: int) -> int:
+    """Return for how long a light load has lasted.
+
+    The time counts again after a pressure that was too much for users; otherwise it would be back
+    within a second.
+    """
+    if state.phase is Phase.WAIT:
+        return min(waited_ns, frame.at_ns - state.since_ns)
+    return waited_ns
 
 
 def must_destage(frame: Frame | None, params: DestageParams) -> bool:
     """Return whether dirty data must go, however long users wait; also if the room is unknown."""
     if frame is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
         return True
-    full_s, room = _unaided_full_s(frame), frame.dirty_room_bytes
-    if full_s is not None and full_s < params.full_soon_s * _EASE:
+    full_s, below = unaided_full_s(frame), bounds(params, pressed=True)
+    if full_s is not None and full_s < below.full_s:
         return True
-    return room < params.room_ratio_min * _EASE * frame.cache_bytes
+    return frame.dirty_room_bytes < below.room_ratio * frame.cache_bytes
 
 
-def _unaided_full_s(frame: Frame) -> float | None:
+def unaided_full_s(frame: Frame) -> float | None:
     """Return in how many seconds the cache would be full if nothing was written back.
 
     Write-back under load would otherwise end its own reason within seconds, and each end of it

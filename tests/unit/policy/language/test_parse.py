@@ -46,7 +46,7 @@ def test_the_example_of_the_reference_is_parsed_completely() -> None:
     assert found.objectives == {"read_latency_p99": 30_000_000, "dirty_age_max": 7200 * NS_PER_S}
     assert found.strategies is not None
     assert {use.name: use.values for use in found.strategies} == {
-        "idle_destage": {"wait": "auto", "free_floor": 0.4, "start_share": 0.02},
+        "idle_destage": {"wait": "auto", "free_floor": 0.1, "start_share": 0.02},
         "stream_bypass": {"fill_target": 0.6},
     }
     (rule,) = found.rules
