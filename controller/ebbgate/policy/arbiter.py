@@ -40,7 +40,11 @@ def on_overrides(state: State, change: OverrideChange) -> State:
     arbiter = replace(
         state.arbiter, sets=change.sets, gate_knobs=change.gate_knobs, drain=change.drain
     )
-    return replace(state, arbiter=arbiter)
+    destage = state.destage
+    if state.arbiter.drain is not None and change.drain is None:
+        # What the drain wrote above the cap would keep the gate at rest for hours.
+        destage = replace(destage, gap=replace(destage.gap, ahead_bytes=0.0))
+    return replace(state, arbiter=arbiter, destage=destage)
 
 
 def on_warm(state: State, change: WarmChange) -> State:

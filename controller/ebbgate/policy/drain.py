@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Drains by a deadline: how fast that must go, and whether it will be in time. Pure.
 
-In a gap `idle_destage` already drains as fast as the next request allows. Under load the gate opens
-as wide as the deadline demands and no wider. dm-cache itself waits for a second without I/O to its
-slow device, whatever the gate: under a load that never stops only `ebbgate clean` drains it.
+In a gap `idle_destage` already drains as fast as the next request allows. Where it rests there to
+keep a rate that users do not feel (`drain_cap`), and under load, the gate opens as wide as the
+deadline demands and no wider. dm-cache itself waits for a second without I/O to its slow device,
+whatever the gate: under a load that never stops only `ebbgate clean` drains it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
 from ebbgate.policy.limits import NO_LIMITS, Limits
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.gap_use import Rest
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
@@ -69,15 +71,26 @@ def gate_of(
     plan: DrainPlan | None, state: DestageState, proposed: Gate | None, params: DestageParams
 ) -> Gate | None:
     """Return the gate that the deadline demands; None if the strategy's own is wide enough."""
-    # If the state is unknown, the kernel decides; a gap is drained as fast as possible already.
-    if plan is None or plan.dirty_bytes == 0 or state.phase in (Phase.UNKNOWN, Phase.DESTAGE):
+    # If the state is unknown, the kernel decides.
+    if plan is None or plan.dirty_bytes == 0 or state.phase is Phase.UNKNOWN:
+        return None
+    if state.phase is Phase.DESTAGE and not _rests_too_slow(plan, state):
         return None
     own = proposed if proposed is not None and proposed.kind is GateKind.PACED else None
+    queue_depth = proposed.queue_depth if proposed is not None else 0
     if params.pressure_pace.throttle is ThrottleKind.DEPTH:
         depth = _depth_ios(plan, state, params.pace)
-        return None if own and own.depth_ios >= depth else Gate(GateKind.PACED, depth_ios=depth)
+        wide = own is not None and own.depth_ios >= depth
+        return None if wide else Gate(GateKind.PACED, 0, depth, queue_depth)
     rate = _rounded(plan.needed_bytes_per_s, params.pace)
-    return None if own and own.rate_bytes_per_s >= rate else Gate(GateKind.PACED, rate)
+    wide = own is not None and own.rate_bytes_per_s >= rate
+    return None if wide else Gate(GateKind.PACED, rate, queue_depth=queue_depth)
+
+
+def _rests_too_slow(plan: DrainPlan, state: DestageState) -> bool:
+    """Return whether the gate rests in a gap to keep a rate below the needed one."""
+    cap = state.cap.bytes_per_s
+    return state.gap.rest is Rest.RATE and cap is not None and plan.needed_bytes_per_s > cap
 
 
 def proposal(

@@ -11,15 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.model.frame import Frame
+from ebbgate.model.frame import Disturbance, Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import default_policy
+from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.drain import DrainPlan, gate_of, plan_of, plan_text, proposal
+from ebbgate.policy.engine import Outcome, OverrideChange, State, step
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.drain_cap import DrainCap
+from ebbgate.policy.strategies.gap_use import GapUse, Rest
 from ebbgate.policy.strategies.pace_state import PaceState
-from ebbgate.units import MIB, NS_PER_S
-from tests.builders import frame
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
+from tests.builders import busy_edge, busy_frame, frame, idle_edge, queue_sample
 
 WAIT = DestageState(phase=Phase.WAIT)
 CLOSED = Gate(GateKind.CLOSED, 512)
@@ -99,6 +102,25 @@ def test_in_a_gap_or_without_signals_the_strategy_goes_on(phase: Phase) -> None:
     assert gate_of(plan(), DestageState(phase=phase), CLOSED, PARAMS) is None
 
 
+@pytest.mark.parametrize(
+    ("rest", "cap_kib", "opens"),
+    [
+        (Rest.RATE, 256, True),
+        (Rest.RATE, 20 * 1024, False),
+        (Rest.RATE, None, False),
+        (Rest.END, 256, False),
+        (Rest.NONE, 256, False),
+    ],
+)
+def test_in_a_gap_it_goes_before_a_rest_that_keeps_too_low_a_rate(
+    rest: Rest, cap_kib: int | None, opens: bool
+) -> None:
+    cap = DrainCap(bytes_per_s=None if cap_kib is None else float(cap_kib * KIB))
+    state = DestageState(phase=Phase.DESTAGE, gap=GapUse(rest=rest), cap=cap)
+    gate = gate_of(plan(), state, Gate(GateKind.RESTING, 512, queue_depth=4), PARAMS)
+    assert gate == (Gate(GateKind.PACED, 10 * MIB, queue_depth=4) if opens else None)
+
+
 def test_a_gate_that_is_wider_already_stays_and_a_clean_volume_needs_none() -> None:
     wide = Gate(GateKind.PACED, 64 * MIB)
     assert gate_of(plan(), DestageState(phase=Phase.PRESSURE), wide, PARAMS) is None
@@ -168,3 +190,43 @@ def test_the_reason_has_the_needed_and_the_measured_rate() -> None:
     assert plan_text(plan(dirty_bytes=0)) == "nothing is dirty"
     assert "in time" in plan_text(plan(destage_bytes_per_s=20.0 * MIB))
     assert "the dirty level is unknown" in proposal(None, active, 0, None).reason
+
+
+# ---- in the engine ------------------------------------------------------------------------------
+LARGE = {"dirty_bytes": 4 * GIB, "cache_bytes": 20 * GIB, "dirty_room_bytes": 4 * GIB}
+
+
+def gap(state: State, begin_ms: int, done_ios: int) -> tuple[State, int]:
+    """A gap of 2 s on a disk that writes 30 MiB/s; returns what is done after it."""
+    state, outcome = step(state, idle_edge(begin_ms), Policy(), begin_ms * NS_PER_MS)
+    for at_ms in range(begin_ms + 20, begin_ms + 2000, 20):
+        done_ios += done_in_20_ms(outcome)
+        sample = queue_sample(at_ms, 2, done_ios)
+        state, outcome = step(state, sample, Policy(), sample.at_ns)
+    edge = busy_edge(begin_ms + 2000, 2300)
+    state, _ = step(state, edge, Policy(), edge.at_ns)
+    return state, done_ios
+
+
+def done_in_20_ms(outcome: Outcome) -> int:
+    gate = outcome.gate
+    assert gate is not None
+    fastest = 10 if gate.kind is GateKind.OPEN else gate.rate_bytes_per_s // (50 * 64 * KIB)
+    return min(10, fastest)
+
+
+def test_gaps_that_users_felt_do_not_make_a_drain_late() -> None:
+    felt = Disturbance(NS_PER_S // 2, 8.0 * MIB, 90 * NS_PER_MS)
+    state, _ = step(State(), busy_frame(1000, disturbance=felt, **LARGE), Policy(), NS_PER_S)
+    assert state.destage.cap.bytes_per_s == 4 * MIB
+    ordered = Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 300 * NS_PER_S)
+    active = ActiveOverride(ordered, 300 * NS_PER_S)
+    state, _ = step(state, OverrideChange(drain=active), Policy(), NS_PER_S)
+    state, _ = step(state, busy_frame(1250, **LARGE), Policy(), 1250 * NS_PER_MS)
+    state, done_ios = gap(state, 2000, 0)
+    needed = 4 * GIB / 230
+    assert done_ios * 64 * KIB >= 0.95 * 2 * needed
+    # The next gap after the drain is not at rest for what that wrote.
+    state, _ = step(state, OverrideChange(), Policy(), 5 * NS_PER_S)
+    _, later_ios = gap(state, 6000, done_ios)
+    assert (later_ios - done_ios) * 64 * KIB >= 6 * MIB

@@ -67,6 +67,8 @@ def cap_mib(*found: Disturbance) -> float | None:
         # It counts what the gap did, not what it was allowed to.
         ((felt(1, 6), felt(2, 6), felt(3, 6, 10)), 5),
         ((felt(1, 6), felt(2, 6), felt(3, 6, 0.1)), 0.25),
+        # A drain by a deadline wrote more than the cap: it is not raised by a gap that is felt.
+        ((felt(1, 6), felt(2, 6, 40), felt(3, 6, 200)), 40),
         # Nothing felt: faster, but not to where it was felt.
         ((felt(1, 6), felt(2, 1, 40)), 52),
         ((felt(1, 6), felt(2, 1, 40), felt(3, 1, 52), felt(4, 1, 60)), 72),

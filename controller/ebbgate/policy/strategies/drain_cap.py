@@ -8,7 +8,7 @@ scheduler are. On bcache the gate keeps the cap by rests. In a gap that outlives
 cap doubles, again and again. No cap applies in a gap whose end is foreseen: there `gap_use` rests
 before the end, the earlier the more users felt. Once a gap whose end was not foreseen:
 
-    felt > target    cap = rate of the gap * clamp(target / felt, 0.5, 0.9)
+    felt > target    cap = rate of the gap * clamp(target / felt, 0.5, 0.9), but not above the cap
     otherwise        cap * 1.3, but not beyond 0.9 of the rate that was felt
 
 Requests of one burst may be slow by chance. So it takes two of three gaps, or one that was felt
@@ -22,6 +22,7 @@ the disk does the cap is dropped.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -71,7 +72,9 @@ def judge(cap: DrainCap, found: Disturbance, target_ns: int, now_ns: int) -> Dra
     if settling or (sum(recent) < FELT_MIN and felt_ns < MUCH * target_ns):
         return cap
     share = min(SLOWER_MAX, max(SLOWER_MIN, target_ns / felt_ns))
-    cap = replace(cap, bytes_per_s=max(float(CAP_MIN_BYTES_PER_S), share * rate), recent=())
+    # A drain by a deadline may write far more than the cap.
+    slower = min(share * rate, math.inf if cap.bytes_per_s is None else cap.bytes_per_s)
+    cap = replace(cap, bytes_per_s=max(float(CAP_MIN_BYTES_PER_S), slower), recent=())
     if not cap.calm:
         return cap
     return replace(cap, calm=False, bound_bytes_per_s=SLOWER_MAX * rate, felt_at_ns=now_ns)
