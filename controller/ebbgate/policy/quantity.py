@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from fractions import Fraction
 from typing import Final
 
 from ebbgate import units
@@ -53,6 +54,8 @@ EXAMPLES: Final[Mapping[SignalUnit, str]] = {
     SignalUnit.IOPS: "50/s",
     SignalUnit.ENDURANCE: "0.3 DWPD",
 }
+_WHOLE: Final = frozenset({SignalUnit.SIZE, SignalUnit.RATE, SignalUnit.DURATION})
+"""Measured in whole bytes and nanoseconds; what people write may be between two of them."""
 _FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
 # Common spellings that difflib does not find.
 _MEANT: Final = {
@@ -78,7 +81,7 @@ class NotAQuantity(ValueError):
 
 
 def parse_quantity(unit: SignalUnit, text: str) -> float:
-    """Return the figure in its base unit, an integer if it has no fraction.
+    """Return the figure in its base unit, an integer if it has no fraction or can have none.
 
     Raises NotAQuantity.
     """
@@ -95,9 +98,13 @@ def parse_quantity(unit: SignalUnit, text: str) -> float:
         raise NotAQuantity(what, expected(unit), nearest_unit(unit, suffix))
     if unit is SignalUnit.RATIO:
         return value / 100
-    # Integers stay exact: a size may need more than the 53 bits of a float.
-    whole = int(number) * int(factor) if "." not in number else value * factor
-    return int(whole) if whole == int(whole) else whole
+    # A float is not exact: 2.05 s would be 2049999999.9999998 ns, and a size may need over 53 bits.
+    exact = Fraction(number) * int(factor)
+    if unit in _WHOLE or exact.denominator == 1:
+        return round(exact)
+    if unit is SignalUnit.COUNT:
+        raise NotAQuantity(f"{text!r} is not a whole number", expected(unit))
+    return float(exact)
 
 
 def format_quantity(unit: SignalUnit, value: float) -> str:
@@ -136,7 +143,7 @@ def expected(unit: SignalUnit) -> str:
     """Return the form of a figure of this unit, for error messages."""
     known = ", ".join(name for name in FACTORS[unit] if name)
     example = f"for example {EXAMPLES[unit]}"
-    return f"write a number and {known}, {example}" if known else f"write a number, {example}"
+    return f"write a number and {known}, {example}" if known else f"write a whole number, {example}"
 
 
 def nearest_unit(unit: SignalUnit, suffix: str) -> str:

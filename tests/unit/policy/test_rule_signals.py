@@ -7,6 +7,8 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ebbgate.model.frame import Disturbance, Frame, PathLatency, Rates, Regime
 from ebbgate.model.power import DiskPower, PowerState
@@ -20,7 +22,7 @@ from ebbgate.policy.quantity import (
     spell,
 )
 from ebbgate.policy.rule_signals import SIGNALS
-from ebbgate.units import GIB, MIB, NS_PER_S
+from ebbgate.units import GIB, KIB, MIB, NS_PER_S
 from tests.builders import frame
 
 READ, WRITE = Direction.READ, Direction.WRITE
@@ -126,6 +128,26 @@ def test_a_figure_is_read_with_its_unit(
 ) -> None:
     assert parse_quantity(unit, text) == value
     assert format_quantity(unit, value) == shown
+
+
+@given(st.integers(0, 10**12))
+def test_a_figure_with_a_fraction_is_exact_and_whole(thousandths: int) -> None:
+    number = f"{thousandths // 1000}.{thousandths % 1000:03}"
+    for unit, suffix, factor in (
+        (SignalUnit.DURATION, "s", NS_PER_S),
+        (SignalUnit.DURATION, "min", 60 * NS_PER_S),
+        (SignalUnit.SIZE, "GiB", GIB),
+        (SignalUnit.RATE, "KiB/s", KIB),
+    ):
+        value = parse_quantity(unit, number + suffix)
+        assert isinstance(value, int)
+        assert abs(value * 1000 - thousandths * factor) <= 500
+
+
+def test_a_count_is_whole() -> None:
+    assert parse_quantity(SignalUnit.COUNT, "4.0") == 4
+    with pytest.raises(NotAQuantity, match=r"'4\.5' is not a whole number; write a whole number"):
+        parse_quantity(SignalUnit.COUNT, "4.5")
 
 
 @pytest.mark.parametrize("unit", SignalUnit)

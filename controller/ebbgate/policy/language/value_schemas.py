@@ -193,14 +193,15 @@ class QuantitySchema:
 
 def figure_schema(unit: SignalUnit) -> list[Schema]:
     """Return schemas of a value as text, and as a bare number as editors read it."""
-    bare: Schema = {"type": "number"} if unit is SignalUnit.COUNT else {"const": 0}
+    bare: Schema = {"type": "integer"} if unit is SignalUnit.COUNT else {"const": 0}
     return [{"type": "string", "pattern": f"^-?{figure_pattern(unit)}$"}, bare]
 
 
 def figure_pattern(unit: SignalUnit) -> str:
     """Return the pattern of a value that is not negative."""
     names = "|".join(re.escape(name) for name in FACTORS[unit])
-    return rf"[0-9]+(\.[0-9]+)? *({names})"
+    fraction = "0" if unit is SignalUnit.COUNT else "[0-9]"
+    return rf"[0-9]+(\.{fraction}+)? *({names})"
 
 
 @dataclass(frozen=True, slots=True)

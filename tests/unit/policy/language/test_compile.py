@@ -65,6 +65,13 @@ def test_parameters_reach_their_fields_in_their_units() -> None:
     assert found.streams.stream_bytes_per_s_min == 8 * MIB
 
 
+@pytest.mark.parametrize("wait", ["2.05s", "4.1s", "16.2ms", "0.55min"])
+def test_a_wait_with_a_fraction_is_a_whole_number_of_nanoseconds(wait: str) -> None:
+    found = compiled(f"strategies: [idle_destage: {{wait: {wait}}}]\n").destage
+    assert found is not None
+    assert isinstance(found.wait_ns, int)
+
+
 def test_what_is_not_written_keeps_the_default_of_the_kind() -> None:
     found = compiled("strategies: [idle_destage: {burst: 1s}]\n", Kind.DM_CACHE)
     base = default_policy(Kind.DM_CACHE)
