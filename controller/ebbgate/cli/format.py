@@ -10,6 +10,7 @@ from typing import Final
 from ebbgate import units
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.knob import KnobUnit
+from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Rates
 from ebbgate.model.pin import PinStatus
@@ -90,8 +91,8 @@ def knob_value(name: str, value: str | None) -> str:
         return UNKNOWN
     if knob is None or not value.isdigit():
         return value
-    if knob.unit is KnobUnit.BYTES:
-        return units.format_bytes(int(value))
+    if knob.unit in (KnobUnit.BYTES, KnobUnit.SECTORS):
+        return format_value(name, int(value))
     if knob.unit is KnobUnit.SECTORS_PER_S:
         return _sector_rate(int(value))
     return value

@@ -21,6 +21,7 @@ from ebbgate.units import GIB, MIB, NS_PER_S
     ("name", "value", "text"),
     [
         ("sequential_cutoff", "4194304", "4 MiB"),
+        ("migration_threshold", "2048", "1 MiB"),
         ("writeback_rate", "8", "4 KiB/s"),
         ("writeback_rate", str((1 << 31) - 1), "unlimited"),
         ("writeback_rate", "1932735283", "unlimited"),

@@ -46,7 +46,8 @@ test("a knob value without a unit gets one", () => {
   assert.equal(format.knobValue("sequential_cutoff", "4194304"), "4 MiB");
   assert.equal(format.knobValue("writeback_rate", "2048"), "1 MiB/s");
   assert.equal(format.knobValue("writeback_rate", "2147483647"), "unlimited");
-  assert.equal(format.knobValue("dm:vg-data/migration_threshold", "2048"), "2 KiB");
+  assert.equal(format.knobValue("dm:vg-data/migration_threshold", "2048"), "1 MiB");
+  assert.equal(format.knobValue("migration_threshold", "0"), "0 B");
   assert.equal(format.knobValue("writeback_percent", "40"), "40");
   assert.equal(format.knobValue("writeback_percent", null), "–");
   assert.equal(format.knobValue("cache_mode", "writeback"), "writeback");

@@ -8,7 +8,11 @@ const BYTE_SUFFIXES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 const SECTOR_BYTES = 512;
 // bcache shows an unlimited rate as INT_MAX sectors/s.
 const UNLIMITED_SECTORS_PER_S = 2 ** 30;
-const SIZE_KNOBS = new Set(["sequential_cutoff", "migration_threshold"]);
+// By name, the bytes of the kernel's unit.
+const SIZE_KNOBS = new Map([
+  ["sequential_cutoff", 1],
+  ["migration_threshold", SECTOR_BYTES],
+]);
 const RATE_KNOBS = new Set(["writeback_rate", "writeback_rate_minimum"]);
 
 export type Maybe<T> = T | null | undefined;
@@ -98,7 +102,8 @@ export function knobValue(knob: string, value: Maybe<string>): string {
   if (!/^\d+$/.test(value)) return value;
   const number = Number(value);
   const name = knob.slice(knob.lastIndexOf("/") + 1);
-  if (SIZE_KNOBS.has(name)) return bytes(number);
+  const unit = SIZE_KNOBS.get(name);
+  if (unit !== undefined) return bytes(number * unit);
   if (!RATE_KNOBS.has(name)) return value;
   return number > UNLIMITED_SECTORS_PER_S ? "unlimited" : rate(number * SECTOR_BYTES);
 }
