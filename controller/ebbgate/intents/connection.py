@@ -158,7 +158,7 @@ class Connection:
     # ---- one line ------------------------------------------------------------------------------
     async def _take(self, line: bytes) -> None:
         """Raises _CutOff for a line that is no message."""
-        over = self._quotas.request_refusal(self._uid, time.monotonic_ns())
+        over = self._quotas.request_refusal(self._uid, time.monotonic_ns(), len(line))
         try:
             request = decode_request(line)
         except ProtocolError as error:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 
 from ebbgate.intents.protocol import (
     CONNECTIONS_MAX,
     CONNECTIONS_PER_UID,
     PENDING_PER_UID,
+    REQUEST_BYTES,
     REQUESTS_BURST,
     REQUESTS_PER_S,
     ROOT_RESERVE,
@@ -20,17 +22,17 @@ ROOT_UID = 0
 
 @dataclass(slots=True)
 class UserQuota:
-    """What a user has in use. `tokens_ns`: a token bucket; a request costs 1 s / REQUESTS_PER_S."""
+    """What a user has in use. `tokens_ns`: a token bucket; a token is 1 s / REQUESTS_PER_S."""
 
     seen_ns: int
     connections: int = 0
     pending: int = 0
     tokens_ns: int = REQUESTS_BURST * (NS_PER_S // REQUESTS_PER_S)
 
-    def take_token(self, now_ns: int) -> bool:
-        """Take a token if there is one. Times are of CLOCK_MONOTONIC."""
+    def take_tokens(self, count: int, now_ns: int) -> bool:
+        """Take so many tokens if there are as many. Times are of CLOCK_MONOTONIC."""
         self._refill(now_ns)
-        price_ns = NS_PER_S // REQUESTS_PER_S
+        price_ns = count * (NS_PER_S // REQUESTS_PER_S)
         if self.tokens_ns < price_ns:
             return False
         self.tokens_ns -= price_ns
@@ -72,13 +74,14 @@ class Quotas:
             return f"too many connections: this user has {CONNECTIONS_PER_UID} open"
         return ""
 
-    def request_refusal(self, uid: int, now_ns: int) -> str:
-        """Count a request; return why it is not allowed now, empty if it is."""
+    def request_refusal(self, uid: int, now_ns: int, line_bytes: int = 0) -> str:
+        """Count a request of this length; return why it is not allowed now, empty if it is."""
         user = self.of(uid, now_ns)
-        if not user.take_token(now_ns):
-            return (
-                f"too many requests: at most {REQUESTS_PER_S} per second, {REQUESTS_BURST} at once"
-            )
+        count = max(1, ceil(line_bytes / REQUEST_BYTES))
+        if not user.take_tokens(count, now_ns):
+            so_long = f"; one of this length counts as {count}" if count > 1 else ""
+            rate = f"at most {REQUESTS_PER_S} per second, {REQUESTS_BURST} at once"
+            return f"too many requests: {rate}{so_long}"
         if user.pending >= PENDING_PER_UID:
             return f"too many requests: {PENDING_PER_UID} of this user are not finished yet"
         return ""

@@ -34,6 +34,8 @@ CONNECTIONS_PER_UID: Final = 16
 REQUESTS_PER_S: Final = 20
 """Of one user, on average; `REQUESTS_BURST` of them at once."""
 REQUESTS_BURST: Final = 40
+REQUEST_BYTES: Final = 4 * KIB
+"""A longer line counts as one request for each of these: the event loop parses all of it."""
 PENDING_PER_UID: Final = 16
 """Accepted requests of one user without an outcome."""
 LINE_TIMEOUT_NS: Final = 5 * NS_PER_S

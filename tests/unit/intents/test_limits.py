@@ -8,10 +8,12 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from ebbgate.intents import connection, protocol
+from ebbgate.intents import connection, limits, protocol
 from ebbgate.intents.limits import Quotas, UserQuota
 from ebbgate.intents.protocol import (
+    LINE_BYTES_MAX,
     PENDING_PER_UID,
+    REQUEST_BYTES,
     REQUESTS_BURST,
     REQUESTS_PER_S,
     UNSENT_BYTES_MAX,
@@ -128,6 +130,31 @@ def test_the_rate_of_a_user_recovers_and_users_that_left_are_forgotten() -> None
     assert set(quotas.users) == {199}, "none of them has anything in use"
 
 
+def test_long_requests_use_up_the_rate_of_a_user_sooner() -> None:
+    quotas = Quotas()
+    most = LINE_BYTES_MAX // REQUEST_BYTES
+    assert [quotas.request_refusal(7, 0, LINE_BYTES_MAX) for _ in range(2)] == ["", ""]
+    assert quotas.request_refusal(7, 0, LINE_BYTES_MAX) == (
+        "too many requests: at most 20 per second, 40 at once; one of this length counts as 16"
+    )
+    left = [quotas.request_refusal(7, 0, REQUEST_BYTES) for _ in range(REQUESTS_BURST - 2 * most)]
+    assert set(left) == {""}, "a request that is refused costs nothing"
+    assert quotas.request_refusal(7, 0, REQUEST_BYTES) != ""
+    assert quotas.request_refusal(7, most * NS_PER_S // REQUESTS_PER_S, LINE_BYTES_MAX) == ""
+
+
+def test_a_client_of_long_lines_is_slowed_to_its_limit(
+    harness: ControlHarness, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a slow machine time would allow some more between them.
+    monkeypatch.setattr(UserQuota, "_refill", lambda _quota, _now_ns: None)
+    for number in range(3):
+        client.ask(id=f"a{number}", args={"mode": "x" * (LINE_BYTES_MAX - REQUEST_BYTES)})
+    refused = next(each for each in iter(client.read, None) if each["state"] == "refused")
+    assert refused["busy"]
+    assert len(harness.asked) == REQUESTS_BURST // (LINE_BYTES_MAX // REQUEST_BYTES)
+
+
 # ---- slow, silent and deaf clients --------------------------------------------------------------
 def test_a_line_that_is_not_finished_is_cut_off(
     harness: ControlHarness, monkeypatch: pytest.MonkeyPatch
@@ -176,6 +203,8 @@ def test_a_client_that_does_not_read_is_cut_off(
 ) -> None:
     for name, value in (bound, never):
         monkeypatch.setattr(connection, name, value)
+    # Its requests are long, and are not what is to be refused here.
+    monkeypatch.setattr(limits, "REQUEST_BYTES", LINE_BYTES_MAX)
     with closing(Client(harness.path)) as deaf:
         with suppress(OSError):
             for number in range(requests):

@@ -54,6 +54,12 @@ def test_endless_text_is_refused() -> None:
         ranges_from_text("0," * TEXT_MAX)
 
 
+def test_text_of_too_many_ranges_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(ValueError, match=f"more than {CHUNKS_MAX} chunks"):
+        ranges_from_text("0," * 29_999 + "x")
+    assert len(ranges_from_text(",".join(["0"] * CHUNKS_MAX))) == CHUNKS_MAX
+
+
 @pytest.mark.parametrize(
     ("ranges", "chunk", "why"),
     [
