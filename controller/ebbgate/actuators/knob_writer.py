@@ -30,7 +30,15 @@ from ebbgate.actuators.scheduler_switch import is_length, is_scheduler, kept_len
 from ebbgate.actuators.table_threshold import refresh
 from ebbgate.actuators.volume_knobs import VolumeKnobs
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
-from ebbgate.model.decision import NOT_WRITTEN, RESTORE, Action, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import (
+    NOT_WRITTEN,
+    RESTORE,
+    Action,
+    JournalEntry,
+    LastWriteLost,
+    Outcome,
+    OutcomeKind,
+)
 
 _TAKE_OVER_TRIES = 3
 
@@ -92,6 +100,27 @@ class KnobWriter(VolumeKnobs):
             if owned is not None:
                 release = self._release_settings if is_settings(knob) else self._release_one
                 outcomes += release(knob, owned, reason)
+        return outcomes
+
+    def settle_lost(self, reason: Reason) -> list[Outcome]:
+        """Restore entries of which the last written value is unknown, as far as a restore without a
+        daemon does: once somebody has set the original, the entry is closed.
+        """
+        outcomes = []
+        for knob, entry in list(self.lost.items()):
+            action = self._action(knob, None, entry.original, reason)
+            try:
+                found = ownership.inspect(self.sysfs, entry, None)
+            except OSError as error:
+                outcomes.append(self._outcome(action, OutcomeKind.FAILED, str(error)))
+                continue
+            if found.owner is Owner.UNKNOWN:
+                why = ownership.last_write_lost(found.value, entry.original)
+                outcomes.append(self._outcome(action, OutcomeKind.FAILED, why))
+                continue
+            del self.lost[knob]
+            self.adopt(entry, (entry.last_written, entry.last_written))
+            outcomes += self.release((knob,), reason)
         return outcomes
 
     def _order(self, knob: str) -> tuple[bool, bool]:
@@ -231,7 +260,9 @@ class KnobWriter(VolumeKnobs):
             self.journal.writing(owned.entry, owned.written, outcome.action.new)
 
     def _journal_failed(self, action: Action, error: OSError) -> Outcome:
-        return self._outcome(action, OutcomeKind.REFUSED, f"the journal is not writable: {error}")
+        lost = isinstance(error, LastWriteLost)
+        why = str(error) if lost else f"the journal is not writable: {error}"
+        return self._outcome(action, OutcomeKind.REFUSED, why)
 
     def _written_by_others(self, action: Action, owned: OwnedKnob) -> Outcome | None:
         """Return an outcome if somebody else has written the knob since the last check."""
@@ -264,6 +295,7 @@ class KnobWriter(VolumeKnobs):
             except OSError as error:
                 return self._journal_failed(action, error)
             self.owned[action.knob] = OwnedKnob(kept, entry.original, self.now_ns())
+            self.lost.pop(action.knob, None)
             try:
                 self.note_table(action.knob)
                 now = self.read(action.knob)

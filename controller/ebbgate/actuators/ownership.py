@@ -85,6 +85,12 @@ def changed_by_others(value: str) -> str:
     return f"somebody else has changed it to {short(value)}: left unchanged"
 
 
+def last_write_lost(value: str, original: str) -> str:
+    """Return why a knob is not restored of which the last written value is unknown."""
+    todo = f"set it to {short(original)} by hand, then run ebbgate restore"
+    return f"it is {short(value)}, and the value that ebbgate wrote last is unknown: {todo}"
+
+
 def changed_by_kernel(value: str) -> str:
     """Return why a write failed after which the kernel shows another value."""
     return f"the kernel changed it to {short(value)}"

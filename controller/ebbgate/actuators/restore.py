@@ -271,8 +271,7 @@ def _restore_one(
         outcome = _outcome(action, OutcomeKind.MANUAL, why)
         return replace(outcome, read_back=found.value)
     if found.owner is Owner.UNKNOWN:
-        value = ownership.short(found.value)
-        why = f"it is {value}, and the value that ebbgate wrote last is unknown: set it by hand"
+        why = ownership.last_write_lost(found.value, entry.original)
         return _outcome(action, OutcomeKind.FAILED, why)
     return _outcome(action, OutcomeKind.UNCHANGED, found.why or ownership.ALREADY_ORIGINAL)
 

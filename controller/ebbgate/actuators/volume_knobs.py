@@ -29,8 +29,9 @@ class VolumeKnobs:
 
     `manual`: knobs that somebody else wrote while they were owned; left alone until released.
     `pinned`: knobs that have the value that a person asked for; no strategy writes them.
-    `lacking`: knobs that this kernel does not have or does not let anyone set. `disk_users`: what
-    else is on the disks below the volume.
+    `lacking`: knobs that this kernel does not have or does not let anyone set. `lost`: entries of
+    an earlier daemon of which the last written value is unknown. `disk_users`: what else is on the
+    disks below the volume.
     """
 
     sysfs: Sysfs
@@ -42,6 +43,7 @@ class VolumeKnobs:
     manual: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
+    lost: dict[str, JournalEntry] = field(default_factory=dict)
     disk_users: DiskUsers = NO_USERS
     plan: GatePlan = field(init=False)
     _paths: dict[str, str | None] = field(default_factory=dict)
@@ -68,8 +70,16 @@ class VolumeKnobs:
             self._paths[knob] = knob_path(self.volume, knob)
         return self._paths[knob]
 
-    def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
+    @property
+    def unrestored(self) -> list[JournalEntry]:
+        """Return the entries of knobs whose originals are not back."""
+        return [*(owned.entry for owned in list(self.owned.values())), *self.lost.values()]
+
+    def adopt(self, entry: JournalEntry, values: tuple[str, str] | None) -> None:
         """Own a knob that an earlier daemon wrote. `values`: what that may have written last."""
+        if values is None:
+            self.lost[entry.knob] = entry
+            return
         self.owned[entry.knob] = OwnedKnob(entry, values[0], self.now_ns(), values[1])
         if self.volume.mapping is not None:
             self.owned[entry.knob].table = self.volume.mapping.params

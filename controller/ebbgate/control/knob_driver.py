@@ -169,6 +169,8 @@ class KnobDriver:
 
         self.worker.set_gate(_RELEASED, reason)
         self.worker.submit("restore", job)
+        # By itself: one that fails waits for a person, and is not repeated.
+        self.worker.submit("lost", lambda writer: writer.settle_lost(reason))
 
     def on_table_reload(self, seen: VolumeState) -> None:
         """Write all knobs again: a table reload has restored the kernel's own values."""

@@ -300,8 +300,8 @@ class IntentDispatcher:
         name = loop.volume.name
         self.registry.end_all(name, f"{intent.who} requested restore")
         text = await self._ended(loop, Mode.ADVISE, self._target.restore_volume(name))
-        if loop.writer.owned:
-            left = ", ".join(sorted(loop.writer.owned))
+        if loop.writer.unrestored:
+            left = ", ".join(sorted(entry.knob for entry in loop.writer.unrestored))
             raise ActuationError(f"{name}: not restored: {left}", "see the log of ebbgated")
         return text
 

@@ -347,7 +347,7 @@ class VolumeSet:
         loop = self._leaving.get(name)
         if loop is not None and loop.worker.stop(0.0):
             del self._leaving[name]
-            self.journal.keep_unrestored([owned.entry for owned in loop.writer.owned.values()])
+            self.journal.keep_unrestored(loop.writer.unrestored)
             self.rediscover()
 
     async def stop_looks(self) -> None:
@@ -365,7 +365,7 @@ class VolumeSet:
             if not loop.worker.stop(max(0.0, until_s - time.monotonic())):
                 _LOG.error(KNOB_WRITE_HANGS, name)
                 left.append(name)
-            elif loop.writer.owned:
+            elif loop.writer.unrestored:
                 left.append(name)
             self._recorder.drop_live(name)
         self._recorder.drop_live(DAEMON)

@@ -169,6 +169,10 @@ class Outcome:
     error: str = ""
 
 
+class LastWriteLost(OSError):
+    """A knob has an original in the journal, and what was written after it is unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
     """The value that a knob had before ebbgate's first write, kept until it is restored.

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Final
 
-from ebbgate.knobs.catalog import same_value
+from ebbgate.knobs.catalog import knob_row, same_value
 from ebbgate.knobs.places import is_path_of
 from ebbgate.log_messages.history import (
     JOURNAL_FAILED,
@@ -26,7 +26,7 @@ from ebbgate.log_messages.history import (
     JOURNAL_RECOVERED,
     JOURNAL_REMOVED,
 )
-from ebbgate.model.decision import JournalEntry
+from ebbgate.model.decision import JournalEntry, LastWriteLost
 from ebbgate.store import journal_salvage
 from ebbgate.store.connection import device_and_inode, is_damage
 from ebbgate.store.connection_manager import STORE_ERRORS
@@ -95,7 +95,8 @@ class JournalWriter:
 
     # ---- any thread ----------------------------------------------------------------------------
     def put(self, entry: JournalEntry) -> JournalEntry:
-        """Store an original; durable on return. Raises OSError; then the knob must not be written.
+        """Store an original; durable on return. Raises OSError; then the knob must not be written:
+        LastWriteLost where an earlier original would be lost.
 
         `entry.original`: the present value of the knob. Returns the entry that is in force: an
         earlier open one of the same knob where the knob still has a value that ebbgate wrote.
@@ -164,15 +165,13 @@ class JournalWriter:
         """Keep entries of a volume that went away before they were restored."""
         self._left += entries
 
-    def take_unrestored(self, volume: str) -> list[tuple[JournalEntry, Values]]:
-        """Return and drop a volume's entries that were not restored, each with its last values.
-
-        Entries whose last values are not known are left out.
+    def take_unrestored(self, volume: str) -> list[tuple[JournalEntry, Values | None]]:
+        """Return and drop a volume's entries that were not restored, each with its last values;
+        None where they are lost.
         """
         mine = [entry for entry in self._left if entry.volume == volume]
         self._left = [entry for entry in self._left if entry.volume != volume]
-        known = [(entry, self._values(entry)) for entry in mine]
-        return [(entry, values) for entry, values in known if values is not None]
+        return [(entry, self._values(entry)) for entry in mine]
 
     def _values(self, entry: JournalEntry) -> Values | None:
         if entry.knob in IN_JOURNAL_ALONE:
@@ -247,6 +246,8 @@ class JournalWriter:
         put = self._put if request.older is None else self._replace
         try:
             return put(request)
+        except LastWriteLost:
+            raise
         except Exception as error:
             self._failed(error)
             if not is_damage(error):
@@ -261,7 +262,7 @@ class JournalWriter:
         entry = request.entry
         journal, found = self._open(), entry.original
         older = journal.find(entry.volume, entry.knob)
-        if older is not None and self._has_our_value(older, entry):
+        if older is not None and self._keeps(older, entry):
             self._begin(older, Values(entry.last_written, found))
             self._entries[older.volume, older.knob] = older
             return older
@@ -298,7 +299,7 @@ class JournalWriter:
         """Return the entry with the original of another volume that changed the knob before."""
         for other in self._entries.values():
             same = (other.path, other.boot_id) == (entry.path, entry.boot_id)
-            if same and other.volume != entry.volume and self._has_our_value(other, entry):
+            if same and other.volume != entry.volume and self._keeps(other, entry):
                 return replace(entry, original=other.original)
         return entry
 
@@ -308,14 +309,26 @@ class JournalWriter:
             self._last.begin(entry)
             self._last.writing(entry, values)
 
-    def _has_our_value(self, older: JournalEntry, found: JournalEntry) -> bool:
-        """Return whether the knob still has a value that ebbgate wrote, on the same device."""
+    def _keeps(self, older: JournalEntry, found: JournalEntry) -> bool:
+        """Return whether an older original stays: the knob still has a value that ebbgate wrote, on
+        the same device. Raises LastWriteLost where that cannot be told.
+        """
         device = (found.boot_id, found.device_uuid, found.instance)
         if (older.boot_id, older.device_uuid, older.instance) != device:
             return False
-        values = self._last.values(older) or (older.last_written,)
-        known = (*values, older.original)
-        return any(same_value(older.knob, value, found.original) for value in known)
+        values = self._values(older)
+        known = (*(values or (older.last_written,)), older.original)
+        if any(same_value(older.knob, value, found.original) for value in known):
+            return True
+        if values is not None:
+            return False
+        if knob_row(older.knob).kernel_writes:
+            # As in a restore: the kernel changes what ebbgate wrote.
+            return True
+        raise LastWriteLost(
+            f"what was written last is unknown: set it to {older.original} by hand, "
+            "then ebbgate restore"
+        )
 
     def _settle(self) -> Exception | None:
         """Remove settled entries; those that cannot be removed now are tried again."""

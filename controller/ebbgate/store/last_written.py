@@ -85,7 +85,10 @@ class LastWritten:
         if len(record) > _RECORD_BYTES:
             raise OSError(errno.EFBIG, f"a value of {entry.knob} is too long to be kept")
         record = record.ljust(_RECORD_BYTES)
-        if os.pwrite(self._handle, record, self._slots[key] * _RECORD_BYTES) != _RECORD_BYTES:
+        slot = self._slots.get(key)
+        if slot is None:
+            raise OSError(f"the last values of {entry.knob} are lost")
+        if os.pwrite(self._handle, record, slot * _RECORD_BYTES) != _RECORD_BYTES:
             raise OSError(f"the last value of {entry.knob} could not be kept whole")
         self._values[key] = values
 

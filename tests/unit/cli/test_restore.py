@@ -235,6 +235,19 @@ def test_values_of_others_are_kept_and_named(cli: Cli) -> None:
     assert still_open(cli) == []
 
 
+def test_a_lost_value_is_restored_once_the_original_is_set_by_hand(cli: Cli) -> None:
+    leave(cli, "writeback_delay", "30")
+    cli.fake.write(DELAY, "7")
+    result = cli("restore")
+    assert result.code == 74
+    told = "wrote last is unknown: set it to 30 by hand, then run ebbgate restore"
+    assert told in " ".join(result.err.split())
+    assert still_open(cli) == ["writeback_delay"]
+    cli.fake.write(DELAY, "30")
+    assert cli("restore").code == 0
+    assert still_open(cli) == []
+
+
 # ---- overrides ----------------------------------------------------------------------------------
 def add_override(
     cli: Cli, kind: OverrideKind, volume: str = "bcache0", knob: str = "", uuid: str = ""

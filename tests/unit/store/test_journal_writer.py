@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.model.decision import JournalEntry
+from ebbgate.model.decision import JournalEntry, LastWriteLost
 from ebbgate.store import journal_writer as module
 from ebbgate.store.journal import Journal, read
 from ebbgate.store.journal_writer import JournalWriter
@@ -111,6 +111,58 @@ def test_a_kept_entry_has_the_values_of_both_writes(
     writer.put(first)
     writer.put(journal_entry(original="40", last_written="0", at_unix_ns=2))
     assert last.values(first) == Values("0", "40")
+
+
+# ---- an entry of which the last written value is lost --------------------------------------------
+def test_an_original_stays_where_nobody_knows_who_wrote_the_value(
+    writer: JournalWriter, last: LastWritten, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The gate was open when the daemon was killed, and the list of last values is gone."""
+    last.end(writer.put(journal_entry(original="10", last_written="40", at_unix_ns=1)))
+    with pytest.raises(LastWriteLost, match="unknown: set it to 10 by hand, then ebbgate restore"):
+        writer.put(journal_entry(original="0", last_written="40", at_unix_ns=2))
+    assert originals(path) == ["10"]
+    assert caplog.records == [], "the journal works"
+
+
+@pytest.mark.parametrize("found", ["10", "40"])
+def test_a_lost_value_is_known_again_with_the_original_or_the_first_write(
+    writer: JournalWriter, last: LastWritten, found: str
+) -> None:
+    first = writer.put(journal_entry(original="10", last_written="40", at_unix_ns=1))
+    last.end(first)
+    assert writer.put(journal_entry(original=found, last_written="0", at_unix_ns=2)) == first
+    assert last.values(first) == Values("0", found)
+
+
+def test_an_original_stays_of_a_knob_that_the_kernel_writes(
+    writer: JournalWriter, last: LastWritten
+) -> None:
+    first = writer.put(journal_entry("writeback_rate", original="8", last_written="1"))
+    last.end(first)
+    assert writer.put(journal_entry("writeback_rate", original="999", at_unix_ns=2)) == first
+
+
+def test_the_value_of_a_table_is_never_lost(
+    writer: JournalWriter, last: LastWritten, path: Path
+) -> None:
+    last.end(writer.put(journal_entry("table", original="0 8 a", last_written="0 8 b")))
+    writer.put(journal_entry("table", original="0 8 c", last_written="0 8 d", at_unix_ns=2))
+    assert originals(path) == ["0 8 c"]
+
+
+def test_a_lost_value_keeps_the_other_volumes_of_a_set_from_an_original(
+    writer: JournalWriter, last: LastWritten, path: Path
+) -> None:
+    last.end(writer.put(shared("bcache0", "2000", 1)))
+    with pytest.raises(LastWriteLost):
+        writer.put(shared("bcache1", "1", 2))
+    assert originals(path) == ["2000"]
+
+
+def test_a_write_without_a_record_is_refused(last: LastWritten) -> None:
+    with pytest.raises(OSError, match="the last values of writeback_percent are lost"):
+        last.writing(journal_entry(), Values("0", "40"))
 
 
 # ---- two volumes of one cache set ----------------------------------------------------------------
