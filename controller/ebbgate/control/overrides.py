@@ -110,7 +110,7 @@ class VolumeOverrides:
             reply.fail("it was just written")
 
         step = write(knob, 1, always=True)
-        self._submit(step, Reason(OVERRIDE, f"requested by {who}"), report)
+        self._submit(step, Reason(OVERRIDE, f"requested by {who}"), report, lasts=False)
         return reply.future
 
     def watch(self, seen: VolumeState, frame: Frame) -> None:
@@ -176,8 +176,23 @@ class VolumeOverrides:
         why = Reason(OVERRIDE, f"the override of {each.override.who} ended")
         self._driver.unpin(knob, why, keep=not ours)
 
-    def _submit(self, step: Step, reason: Reason, report: Callable[[list[Outcome]], None]) -> None:
+    def _submit(
+        self,
+        step: Step,
+        reason: Reason,
+        report: Callable[[list[Outcome]], None],
+        *,
+        lasts: bool = True,
+    ) -> None:
+        """Write a knob on the worker's thread. `lasts`: only while its override is in force.
+
+        The release at the end of an override goes before jobs that wait, and would not be repeated
+        after this one.
+        """
+
         def job(writer: KnobWriter) -> list[Outcome]:
+            if lasts and step.knob not in writer.pinned:
+                return []
             outcomes = writer.apply((step,), reason)
             report(outcomes)
             return outcomes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from threading import Event
 
 import pytest
 
@@ -15,7 +16,7 @@ from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume_state
 from tests.fake_sysfs import failing
 from tests.unit.control.test_volume_loop_knobs import streaming
-from tests.volume_loop_fixture import LoopHarness
+from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
 
 
 def setting(knob: str = "writeback_percent", value: str = "20", number: int = 1) -> ActiveOverride:
@@ -131,6 +132,33 @@ def test_somebody_elses_write_beats_the_override(enforced: LoopHarness) -> None:
     assert enforced.loop.resume_control("writeback_percent") == ("writeback_percent",)
     enforced.tick()
     assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_write_that_waits_is_not_made_after_its_override_has_ended(
+    make_loop: Callable[[Mode], LoopHarness],
+) -> None:
+    """Of three knobs of one request the first fails, which ends all three overrides."""
+    harness, stuck, go_on = make_loop(Mode.ADVISE), Event(), Event()
+    harness.tick()
+
+    def fail() -> None:
+        stuck.set()
+        assert go_on.wait(DEADLINE_S)
+        failing(errno.EIO)()
+
+    harness.sysfs.before["writeback_percent"] = fail
+    knobs = {"writeback_percent": "20", "writeback_delay": "7", "sequential_cutoff": str(MIB)}
+    sets = [setting(*pair, number) for number, pair in enumerate(knobs.items(), start=1)]
+    harness.loop.set_overrides(sets)
+    harness.settle()
+    seen = volume_state(at_ns=harness.now_ns(), knobs=harness.knobs())
+    harness.loop.on_tick(seen, knobs_settled=True)
+    assert stuck.wait(DEADLINE_S)
+    harness.loop.set_overrides(())
+    go_on.set()
+    harness.settle()
+    assert harness.knobs() == harness.before
+    assert harness.kept.open == set()
 
 
 def test_setting_a_manual_knob_ends_manual(enforced: LoopHarness) -> None:
