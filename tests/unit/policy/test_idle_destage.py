@@ -254,3 +254,26 @@ def test_a_burst_that_fills_fast_is_absorbed_and_only_a_lasting_load_is_pressed(
 ) -> None:
     events = (busy_frame(1000), busy_frame(1000 + lasted_ms, **FULL_SOON))
     assert after(*events, params=DestageParams()).phase is phase
+
+
+LEFT = (busy_frame(1000, **LITTLE), idle_edge(1500), idle_frame(20_000, **LITTLE))
+"""A gap in which there is too little to write back."""
+
+
+@pytest.mark.parametrize("end", [(busy_edge(31_000),), ()], ids=["edge", "lost edge"])
+@pytest.mark.parametrize(
+    ("at_ms", "phase"), [(31_250, Phase.WAIT), (38_000, Phase.WAIT), (39_500, Phase.PRESSURE)]
+)
+def test_a_load_lasts_since_the_last_gap_also_where_nothing_was_written_back(
+    end: tuple[Event, ...], at_ms: int, phase: Phase
+) -> None:
+    events = (*LEFT, *end, busy_frame(31_250, **FULL_SOON), busy_frame(at_ms, **FULL_SOON))
+    assert after(*events, params=DestageParams()).phase is phase
+
+
+def test_old_dirty_data_that_had_gaps_waits_for_the_next_one() -> None:
+    end = (busy_edge(500_000), busy_frame(601_000, **LITTLE))
+    assert after(*LEFT, *end).phase is Phase.WAIT
+    assert after(*LEFT, *end, idle_edge(602_000)).phase is Phase.DESTAGE
+    old = after(*LEFT, *end, busy_frame(1_100_000, **LITTLE))
+    assert old.why == "dirty data has waited for an idle gap for 600 s"

@@ -88,6 +88,7 @@ class DestageState:
     - `waiting_since_ns`: since when dirty data waits for an idle gap.
     - `peak_ratio`: the highest dirty level (0..1) since the last requested garbage collection.
     - `idle_since_ns`: when the present gap began.
+    - `gap_end_ns`: when the last gap ended, also one in which there was too little to write back.
     - `gap_counts`: of the last frame.
     - `shallow`: the disks' queues are shallow in gaps.
     - `gap`: how the gate is used within a gap.
@@ -106,6 +107,7 @@ class DestageState:
     collect: bool = False
     peak_ratio: float = 0.0
     idle_since_ns: int = 0
+    gap_end_ns: int = 0
     gap_counts: tuple[float, ...] = ()
     shallow: bool = False
     shallow_until_ns: int = 0

@@ -86,6 +86,7 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
         idle_since_ns=edge.at_ns - edge.length_ns,
     )
     if not state.idle:
+        state = replace(state, gap_end_ns=edge.at_ns)
         return _end_gap(state, edge.at_ns, params, edge.length_ns)
     if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
         needed_ms = state.wait.wait_ns // NS_PER_MS
@@ -126,6 +127,8 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
         return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
     if frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns:
         idle_since_ns = frame.at_ns - (frame.idle_ns or 0)
+        if state.idle and not frame.idle:
+            state = replace(state, gap_end_ns=frame.at_ns)
         state = replace(state, idle=bool(frame.idle), idle_since_ns=idle_since_ns)
     state = _with_wait(state, frame, params)
     state = _with_queue(state, frame, params)

@@ -39,7 +39,8 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     """Return why dirty data must go out under load; empty if it need not."""
     pressed = state.phase is Phase.PRESSURE
     below = bounds(params, pressed=pressed)
-    waited_ns = frame.at_ns - state.waiting_since_ns
+    # Dirty data below the start level goes on waiting in gaps.
+    waited_ns = frame.at_ns - max(state.waiting_since_ns, state.gap_end_ns)
     full_s = unaided_full_s(frame) if pressed else frame.time_to_full_s
     # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
