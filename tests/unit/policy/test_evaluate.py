@@ -17,7 +17,8 @@ from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings, Ruling
 from ebbgate.policy.rules import Check, Rule
 from ebbgate.policy.state import State
-from ebbgate.policy.strategies.destage_state import Phase
+from ebbgate.policy.strategies import explanation
+from ebbgate.policy.strategies.destage_state import DestageParams, Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
@@ -196,6 +197,13 @@ def test_conditions_show_measured_values_beside_thresholds() -> None:
     assert found["read stream"] == ("80 MiB/s", "4 MiB/s", True)
     assert found["write stream"] == ("0 B/s", "4 MiB/s", False)
     assert found["random writes"] == ("0 B/s", "40 KiB/s", False)
+
+
+def test_a_wait_of_the_policy_is_explained_as_such() -> None:
+    state, params = after(idle_frame()), DestageParams(wait_ns=300 * NS_PER_MS)
+    found = explanation.of_destage(state.destage, idle_frame(), params)
+    (idle,) = (each for each in found if each.signal == "idle for")
+    assert idle.threshold == "300 ms (set by the policy)"
 
 
 def test_the_explanation_of_an_edge_shows_the_edges_values() -> None:

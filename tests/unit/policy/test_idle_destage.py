@@ -10,7 +10,9 @@ import pytest
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
-from ebbgate.policy.strategies import idle_destage
+from ebbgate.model.volume import Kind
+from ebbgate.policy.defaults import default_policy
+from ebbgate.policy.strategies import idle_destage, pace
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.gap_use import Rest
 from ebbgate.policy.strategies.idle_destage import gate_of
@@ -160,6 +162,19 @@ def test_a_frame_older_than_the_edge_does_not_take_it_back() -> None:
 def test_a_fixed_wait_is_not_learned() -> None:
     wait = after(busy_frame(), params=DestageParams(wait_ns=70 * NS_PER_MS)).wait
     assert (wait.wait_ns, wait.learned) == (70 * NS_PER_MS, False)
+
+
+def test_with_a_fixed_wait_dm_cache_writes_as_much_at_once_in_a_long_gap() -> None:
+    learned = default_policy(Kind.DM_CACHE).destage
+    assert learned is not None
+    fixed = replace(learned, wait_ns=300 * NS_PER_MS)
+    # Gaps of 8 to 16 s.
+    gaps = (*[0.0] * 23, 20.0)
+    samples = [queue_sample(1520 + 20 * number, 6, 4 * number) for number in range(50)]
+    events = (busy_frame(1000, gap_counts=gaps), idle_edge(1500), *samples)
+    gates = [gate_of(after(*events, params=params), params) for params in (learned, fixed)]
+    assert gates[0] == gates[1]
+    assert gates[1].depth_ios > pace.narrow_ios(after(*events, params=fixed).pace, fixed.pace)
 
 
 def test_the_wait_is_learned_from_the_frame() -> None:

@@ -31,12 +31,14 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
     """Return the conditions of idle_destage."""
     floor = idle_destage.start_bytes(frame, params)
     idle = _condition("idle for", frame.idle_ns, ">=", state.wait.wait_ns, format_ns)
-    learned = "learned" if state.wait.learned else "not learned yet"
+    origin = "learned" if state.wait.learned else "not learned yet"
+    if params.wait_ns is not None:
+        origin = "set by the policy"
     return (
         *_of_queue(state, frame, params),
         *_of_cap(state, frame, params),
         _condition("dirty data", frame.dirty_bytes, ">=", floor, format_bytes),
-        replace(idle, threshold=f"{idle.threshold} ({learned})"),
+        replace(idle, threshold=f"{idle.threshold} ({origin})"),
         *_of_end(state, frame, params),
         *_of_fill(state, frame),
         *_of_pressure(state, frame, params),

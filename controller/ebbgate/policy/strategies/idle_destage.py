@@ -270,8 +270,11 @@ def unsupported(frame: Frame) -> str:
 
 def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
     if params.wait_ns is not None:
-        fixed = Wait(params.wait_ns, False, 0.0)
-        return state if state.wait == fixed else replace(state, wait=fixed)
+        fixed, counts = Wait(params.wait_ns, False, 0.0), frame.gap_counts
+        if (state.wait, state.gap_counts) == (fixed, counts):
+            return state
+        # How long the present gap is likely to last follows from the gaps all the same.
+        return replace(state, wait=fixed, gap_counts=counts)
     if state.learned_ns and frame.at_ns - state.learned_ns < _LEARN_INTERVAL_NS:
         return state
     wait = learn_wait(frame.gap_counts, params.wait)
