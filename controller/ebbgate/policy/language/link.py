@@ -75,6 +75,7 @@ def overlaid(base: PolicyDocument, overlay: PolicyDocument) -> PolicyDocument:
         objectives={**base.objectives, **overlay.objectives},
         strategies=base.strategies if overlay.strategies is None else overlay.strategies,
         rules=_rules(overlay.rules, base.rules),
+        backing_scheduler=overlay.backing_scheduler or base.backing_scheduler,
     )
 
 

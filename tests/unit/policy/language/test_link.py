@@ -89,6 +89,17 @@ def test_an_overlay_wins_but_for_the_limits_of_the_document() -> None:
     assert [rule.name for rule in found.rules] == ["one", "two"]
 
 
+@pytest.mark.parametrize(
+    ("own", "used", "scheduler"), [("", "bfq", "bfq"), ("bfq", "", "bfq"), ("", "", "")]
+)
+def test_an_overlay_sets_the_scheduler_if_it_names_one(own: str, used: str, scheduler: str) -> None:
+    base, overlay = (
+        document(f"name: own\n{f'backing_scheduler: {name}' if name else ''}\n")
+        for name in (own, used)
+    )
+    assert overlaid(base, overlay).backing_scheduler == scheduler
+
+
 def test_a_schedule_may_use_a_policy_of_the_same_folder_or_a_shipped_one() -> None:
     entry = "schedule: [{name: night, at: '01:00-02:00', use: %s}]\n"
     for used, other in (("base", ""), ("near", "name: near\ninclude: base\nstrategies: []\n")):
