@@ -85,7 +85,8 @@ def clamp_gate(gate: Gate | None, limits: Limits) -> Gate | None:
         depth_ios = limits.destage_depth.clamp(gate.depth_ios)
         if depth_ios == gate.depth_ios:
             return gate
-        return Gate(GateKind.PACED, depth_ios=depth_ios) if depth_ios else Gate(GateKind.CLOSED)
+        kind = GateKind.PACED if depth_ios else GateKind.CLOSED
+        return Gate(kind, depth_ios=depth_ios, queue_depth=gate.queue_depth)
     return _clamp_rate(gate, limits.destage_rate) if limits.destage_rate.any else gate
 
 
@@ -94,11 +95,11 @@ def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
     if gate.kind is GateKind.OPEN:
         if bounds.high is None or 0 < gate.rate_bytes_per_s <= bounds.high:
             return gate
-        return Gate(GateKind.PACED, bounds.high)
+        return Gate(GateKind.PACED, bounds.high, queue_depth=gate.queue_depth)
     if rate == gate.rate_bytes_per_s:
         return gate
     if gate.kind in _SHUT and rate > gate.rate_bytes_per_s:
-        return Gate(GateKind.PACED, rate)
+        return Gate(GateKind.PACED, rate, queue_depth=gate.queue_depth)
     return replace(gate, rate_bytes_per_s=rate)
 
 

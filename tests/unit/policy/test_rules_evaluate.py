@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -147,6 +148,23 @@ def test_limits_bound_every_gate_but_the_kernels_own(
     gate: Gate | None, limits: Limits, clamped: Gate | None
 ) -> None:
     assert clamp_gate(gate, limits) == clamped
+
+
+@pytest.mark.parametrize(
+    ("gate", "limits"),
+    [
+        (Gate(GateKind.PACED, depth_ios=16), DEPTH),
+        (Gate(GateKind.PACED, depth_ios=4), Limits(destage_depth=Bounds(high=0))),
+        (OPEN, RATE),
+        (Gate(GateKind.RESTING, 512), RATE),
+        (Gate(GateKind.PACED, 80 * MIB), RATE),
+    ],
+)
+def test_a_limit_leaves_the_queue_of_the_disks(gate: Gate, limits: Limits) -> None:
+    found = clamp_gate(replace(gate, queue_depth=4), limits)
+    assert found is not None
+    assert found.queue_depth == 4
+    assert replace(found, queue_depth=0) != gate
 
 
 def test_limits_say_what_they_changed() -> None:
