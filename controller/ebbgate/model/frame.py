@@ -134,6 +134,11 @@ class Frame:
     disk_users: DiskUsers = NO_USERS
     missing: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def flows_known(self) -> bool:
+        """Whether a forecast that is None is known never to come; else its rates are unknown."""
+        return self.dirty_in_bytes_per_s is not None and self.destage_bytes_per_s is not None
+
     def worst_p99_ns(self, direction: Direction) -> int | None:
         """Return the p99 of the slowest path with requests; None without any.
 

@@ -44,12 +44,12 @@ def _seconds(seconds: float | None, known: bool) -> float | None:
 
 
 def _time_to_full_ns(frame: Frame) -> float | None:
-    known = frame.dirty_in_bytes_per_s is not None and frame.dirty_room_bytes is not None
+    known = frame.flows_known and frame.dirty_room_bytes is not None
     return _seconds(frame.time_to_full_s, known)
 
 
 def _time_to_clean_ns(frame: Frame) -> float | None:
-    known = frame.dirty_in_bytes_per_s is not None and frame.dirty_bytes is not None
+    known = frame.flows_known and frame.dirty_bytes is not None
     return _seconds(frame.time_to_clean_s, known)
 
 

@@ -229,6 +229,22 @@ def test_a_condition_on_an_unknown_value_is_not_met() -> None:
     assert not any(unknown.values())
 
 
+@pytest.mark.parametrize(
+    ("signals", "measured"),
+    [
+        ({}, "never"),
+        ({"time_to_full_s": 30.0}, "30 s"),
+        ({"dirty_in_bytes_per_s": None}, None),
+        ({"destage_bytes_per_s": None}, None),
+        ({"dirty_room_bytes": None}, None),
+    ],
+)
+def test_an_unknown_time_to_full_is_not_never(
+    signals: dict[str, Any], measured: str | None
+) -> None:
+    assert conditions(busy_frame(**signals))["time to full"] == (measured, "20 s", False)
+
+
 def test_before_the_first_frame_the_kernels_settings_stay() -> None:
     decision = decided()
     assert decision.gate == Gate(GateKind.RELEASED)

@@ -102,6 +102,13 @@ def test_a_forecast_of_what_will_not_happen_is_never_and_not_unknown() -> None:
     assert format_quantity(SignalUnit.DURATION, math.inf) == "never"
 
 
+def test_a_forecast_without_the_rate_of_write_back_is_unknown() -> None:
+    forecasts = {"time_to_full_s": None, "time_to_clean_s": None}
+    blind = frame(**{**FULL, **forecasts, "destage_bytes_per_s": None})
+    assert SIGNALS["time_to_full"].of(blind) is None
+    assert SIGNALS["time_to_clean"].of(blind) is None
+
+
 @pytest.mark.parametrize("signal", list(SIGNALS.values()), ids=lambda signal: signal.name)
 def test_each_signal_has_a_unit_or_words(signal: Any) -> None:
     assert (signal.unit is None) == bool(signal.words)

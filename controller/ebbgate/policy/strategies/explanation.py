@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import ge, le, lt
@@ -50,12 +51,14 @@ def _of_pressure(state: DestageState, frame: Frame, params: DestageParams) -> tu
     pressed = state.phase is Phase.PRESSURE
     below = pressure.bounds(params, pressed=pressed)
     full_s = pressure.unaided_full_s(frame) if pressed else frame.time_to_full_s
+    if full_s is None and frame.flows_known and frame.dirty_room_bytes is not None:
+        full_s = math.inf
     full = _condition("time to full", full_s, "<", below.full_s, _seconds)
     threshold = f"{full.threshold} (without write-back)" if pressed else full.threshold
     room_min = below.room_ratio * (frame.cache_bytes or 0)
     busy = frame.backing_busy_foreground_ratio
     return (
-        replace(full, measured=full.measured or "never", threshold=threshold),
+        replace(full, threshold=threshold),
         _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes),
         _condition("backing device busy for users", busy, "<", below.light_ratio, format_ratio),
     )
@@ -136,7 +139,7 @@ def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.0f} s"
+    return "never" if math.isinf(seconds) else f"{seconds:.0f} s"
 
 
 def _condition(
