@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from ebbgate.store import connection
 from ebbgate.store.db import Store
 from ebbgate.web import intent_service, liveness, snapshot
 from tests.db_faults import DatabaseFault, damaged, locked, missing
-from tests.unit.web.web_fixture import RIGHT, WebHarness
+from tests.unit.web.web_fixture import RIGHT, WebHarness, connected, running
+from tests.waiting import until
 
 QUESTIONS = (
     "/volumes/bcache0",
@@ -151,6 +153,44 @@ def test_requests_are_accepted_while_the_history_is_unreadable(
         listed = web.get("/intents")
         assert listed.status == 503 or [e["id"] for e in listed.json["intents"]] == [5]
     assert [e["id"] for e in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
+
+
+# ---- a device that hangs -----------------------------------------------------------------------
+@contextmanager
+def hanging(path: Path) -> Iterator[None]:
+    """Whoever opens this file waits until the end, as in sysfs for a lock of the kernel."""
+    fifo, aside = path.with_name("fifo"), path.with_name("aside")
+    os.mkfifo(fifo)
+    path.rename(aside)
+    path.hardlink_to(fifo)
+    try:
+        yield
+    finally:
+        aside.replace(path)
+        # Those that wait find an end of file.
+        os.close(os.open(fifo, os.O_RDWR))
+        fifo.unlink()
+
+
+@pytest.mark.parametrize("path", ["advice", "doctor"])
+def test_device_that_hangs_leaves_threads_for_other_requests(web: WebHarness, path: str) -> None:
+    def request(path: str) -> bytes:
+        head = f"GET /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        return head.encode()
+
+    state = web.fake.sysfs.locate("/sys/block/bcache0/bcache/state")
+    with running(web.api) as (address, _), ExitStack() as stack:
+        with hanging(state):
+            lines = [stack.enter_context(connected(address, request(path))) for _ in range(8)]
+            with connected(address, request("health")) as health:
+                health.settimeout(2.0)
+                assert health.recv(15) == b"HTTP/1.1 200 OK"
+            until(lambda: len(select.select(lines, [], [], 0)[0]) == 6, "6 of them are refused")
+        answers = [stack.enter_context(line.makefile("rb")).read().lower() for line in lines]
+    busy = [each for each in answers if each.startswith(b"http/1.1 503 ")]
+    assert len(busy) == 6
+    assert all(b"\r\nretry-after: 2\r\n" in each for each in busy)
+    assert sum(each.startswith(b"http/1.1 200 ") for each in answers) == 2
 
 
 # ---- the daemon --------------------------------------------------------------------------------

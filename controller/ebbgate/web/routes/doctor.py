@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Final
 
 from fastapi import APIRouter
@@ -15,6 +18,7 @@ from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind
+from ebbgate.web.errors import ApiError
 from ebbgate.web.models.doctor import AdviceList, DoctorReport
 from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import router
@@ -22,28 +26,47 @@ from ebbgate.web.snapshot import Databases, Snapshot
 
 _REQUESTS_MAX: Final = 1000
 """How many of the newest requests are searched for applied advice."""
+_AT_ONCE: Final = 2
+"""How many requests may read sysfs, so that threads are left for others: bcache's files hang for
+minutes while the kernel registers a device.
+"""
 
 
 def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
     """Return the routes."""
-    routes = router("doctor")
+    routes = router("doctor", 503)
+    places = BoundedSemaphore(_AT_ONCE)
 
     @routes.get("/advice", summary="Advice, and what was applied", response_model=AdviceList)
     def advice() -> Response:
         """The advice of `ebbgate doctor` that an unprivileged process can find; the rest is in
         `unknown`.
         """
-        status = fresh_status(databases.snapshot())
-        found = unprivileged.advice(sysfs, status, _apply_requests(databases), proc)
+        with _place(places):
+            status = fresh_status(databases.snapshot())
+            found = unprivileged.advice(sysfs, status, _apply_requests(databases), proc)
         return reply(AdviceList.read(found))
 
     @routes.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)
     def doctor() -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
-        found = unprivileged.doctor(sysfs, proc, fresh_status(databases.snapshot()))
+        with _place(places):
+            found = unprivileged.doctor(sysfs, proc, fresh_status(databases.snapshot()))
         return reply(DoctorReport.read(found))
 
     return routes
+
+
+@contextmanager
+def _place(places: BoundedSemaphore) -> Iterator[None]:
+    """Hold one of the places for requests that read sysfs. Raises ApiError if none is free."""
+    if not places.acquire(blocking=False):
+        text = f"{_AT_ONCE} requests read the state of the devices already"
+        raise ApiError(503, text, "try again in a moment", retry_after_s=2)
+    try:
+        yield
+    finally:
+        places.release()
 
 
 def _apply_requests(databases: Databases) -> list[ApplyRequest]:
