@@ -17,13 +17,34 @@
 #define STILL_NS NS_PER_S
 #define RESYNC_STILL_NS (100 * NS_PER_MS)
 
+/*
+ * The kernel's own count of requests to a volume. On a device without requests, one to a partition
+ * counts there only. Partitions that are gone have none.
+ */
+static bool volume_in_kernel(const struct volume *v, uint64_t sum[EB_DIRS])
+{
+	if (!block_in_flight(v->dev, sum))
+		return false;
+	for (size_t i = 0; i < v->parts; i++) {
+		uint64_t one[EB_DIRS];
+
+		if (block_in_flight(v->part[i], one)) {
+			sum[EB_READ] += one[EB_READ];
+			sum[EB_WRITE] += one[EB_WRITE];
+		} else if (block_device_exists(v->part[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
 void init_in_flight(struct probe *p, struct volume *v)
 {
 	struct eb_vol *shared = volume_shared(p, v);
 	uint64_t kernel[EB_DIRS];
 
 	/* On a plain disk bytes are counted, which the kernel does not report. */
-	if (v->kind == KIND_DISK || !block_in_flight(v->dev, kernel))
+	if (v->kind == KIND_DISK || !volume_in_kernel(v, kernel))
 		return;
 	shared->unseen[EB_READ] = kernel[EB_READ];
 	shared->unseen[EB_WRITE] = kernel[EB_WRITE];
@@ -42,7 +63,14 @@ void resync_after_misses(struct probe *p, uint64_t misses)
 		p->device[i].resync = true;
 }
 
-static bool kernel_counts_none(uint32_t dev)
+static bool volume_counts_none(const struct volume *v)
+{
+	uint64_t kernel[EB_DIRS];
+
+	return volume_in_kernel(v, kernel) && !kernel[EB_READ] && !kernel[EB_WRITE];
+}
+
+static bool device_counts_none(uint32_t dev)
 {
 	uint64_t kernel[EB_DIRS];
 
@@ -71,7 +99,7 @@ void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cp
 
 	volume_in_flight(p, v, inflight);
 	empty = may_be_empty && (v->resync || inflight[EB_READ] > 0 || inflight[EB_WRITE] > 0) &&
-		kernel_counts_none(v->dev) && volume_moves(p, v) == moves;
+		volume_counts_none(v) && volume_moves(p, v) == moves;
 	for (int dir = 0; dir < EB_DIRS; dir++)
 		if (inflight[dir] < 0 || empty)
 			shared->unseen[dir] -= inflight[dir];
@@ -89,7 +117,7 @@ static bool device_is_still(struct device *d, const struct destage_counts *c, ui
 		d->moved_ns = now;
 	}
 	return now - d->moved_ns >= (d->resync ? RESYNC_STILL_NS : STILL_NS) &&
-	       kernel_counts_none(d->dev);
+	       device_counts_none(d->dev);
 }
 
 static void correct_device(struct probe *p, int device, uint64_t now)

@@ -32,6 +32,12 @@ bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 	return kernel_answers;
 }
 
+bool block_device_exists(uint32_t dev)
+{
+	(void)dev;
+	return true;
+}
+
 static void begin(void)
 {
 	memset(&shared, 0, sizeof(shared));

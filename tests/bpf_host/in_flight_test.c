@@ -9,16 +9,23 @@
 #include <string.h>
 
 static struct volume *v = &p.volume[0];
-static uint64_t kernel_in_flight;
+static uint64_t kernel_in_flight, kernel_in_flight_part;
 static uint64_t started_while_read;
+static bool part_answers, part_exists;
+
+#define PART 9
 
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 {
-	(void)dev;
 	cpu[0].volume[0].started[EB_READ] += started_while_read;
-	inflight[EB_READ] = kernel_in_flight;
+	inflight[EB_READ] = dev == PART ? kernel_in_flight_part : kernel_in_flight;
 	inflight[EB_WRITE] = 0;
-	return true;
+	return dev != PART || part_answers;
+}
+
+bool block_device_exists(uint32_t dev)
+{
+	return dev != PART || part_exists;
 }
 
 static void begin(enum kind kind)
@@ -26,10 +33,18 @@ static void begin(enum kind kind)
 	memset(&shared, 0, sizeof(shared));
 	memset(cpu, 0, sizeof(cpu));
 	memset(p.device, 0, sizeof(p.device));
-	kernel_in_flight = 0;
+	kernel_in_flight = kernel_in_flight_part = 0;
 	started_while_read = 0;
+	part_answers = part_exists = true;
 	p.misses = 0;
 	*v = (struct volume){ .used = true, .kind = kind, .backing = -1 };
+}
+
+static void begin_with_partition(void)
+{
+	begin(KIND_BCACHE);
+	v->part[0] = PART;
+	v->parts = 1;
 }
 
 static void started(unsigned int n)
@@ -106,6 +121,41 @@ static void a_start_that_was_skipped_goes_too(void)
 	CHECK_EQ(tick(1), 3);
 }
 
+static void a_request_that_waits_at_a_partition_stays_counted(void)
+{
+	begin_with_partition();
+	started(1);
+	kernel_in_flight_part = 1;
+	CHECK_EQ(tick(0), 1);
+	CHECK_EQ(tick(0), 1);
+	CHECK_EQ(tick(1), 1);
+	kernel_in_flight_part = 0;
+	CHECK_EQ(tick(1), 0);
+}
+
+static void a_partition_that_does_not_answer_is_unknown_unless_it_is_gone(void)
+{
+	begin_with_partition();
+	started(1);
+	part_answers = false;
+	CHECK_EQ(tick(0), 1);
+	CHECK_EQ(tick(0), 1);
+	part_exists = false;
+	CHECK_EQ(tick(0), 0);
+}
+
+static void requests_to_a_partition_from_before_tracking_count(void)
+{
+	begin_with_partition();
+	kernel_in_flight = 1;
+	kernel_in_flight_part = 2;
+	init_in_flight(&p, v);
+	done(1);
+	CHECK_EQ(tick(0), 2);
+	done(2);
+	CHECK_EQ(tick(0), 0);
+}
+
 static void a_plain_disk_must_stand_still_because_its_scheduler_may_hold_requests(void)
 {
 	begin(KIND_DISK);
@@ -140,6 +190,9 @@ int main(void)
 	RUN(the_kernels_own_count_must_be_zero_first);
 	RUN(a_request_that_begins_meanwhile_puts_it_off);
 	RUN(a_start_that_was_skipped_goes_too);
+	RUN(a_request_that_waits_at_a_partition_stays_counted);
+	RUN(a_partition_that_does_not_answer_is_unknown_unless_it_is_gone);
+	RUN(requests_to_a_partition_from_before_tracking_count);
 	RUN(a_plain_disk_must_stand_still_because_its_scheduler_may_hold_requests);
 	RUN(destage_need_not_stand_still_for_long);
 	return check_done();
