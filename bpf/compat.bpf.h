@@ -39,6 +39,9 @@ enum {
 
 #define __core __attribute__((preserve_access_index))
 
+/* A member of a struct whose type the verifier does not know. */
+#define READ_KERNEL(pointer, member) BPF_CORE_READ(pointer, member)
+
 /* A program: a call with the arguments of its tracepoint. */
 #define PROGRAM(name, tracepoint, call, args...) \
 	SEC("tp_btf/" tracepoint)                \

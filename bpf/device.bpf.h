@@ -52,16 +52,31 @@ static __always_inline bool is_embedded_clone(struct bio *bio)
 	return !bio->bi_pool && !bio->bi_max_vecs;
 }
 
+/* The same of the bio that a front part was split from. It has no type for the verifier. */
+static __always_inline bool is_embedded_parent(struct bio *parent)
+{
+	return !READ_KERNEL(parent, bi_pool) && !READ_KERNEL(parent, bi_max_vecs);
+}
+
 /*
  * bcache writes users' data and fills (copies of missed reads, moves of garbage collection)
- * through one function; its struct data_insert_op, in bi_private, tells them apart.
+ * through one function; its struct data_insert_op, in bi_private, tells them apart. A front part
+ * has its parent there.
  */
 static __always_inline bool is_fill(struct bio *bio)
 {
+	void *op;
 	__u64 word = 0;
 
-	if (shared.fill_mask && !is_embedded_clone(bio))
-		bpf_probe_read_kernel(&word, sizeof(word), bio->bi_private + shared.fill_offset);
+	if (!shared.fill_mask || is_embedded_clone(bio))
+		return false;
+	op = bio->bi_private;
+	if (UNLIKELY(is_part(bio))) {
+		if (is_embedded_parent(op))
+			return false;
+		op = READ_KERNEL((struct bio *)op, bi_private);
+	}
+	bpf_probe_read_kernel(&word, sizeof(word), op + shared.fill_offset);
 	return word & shared.fill_mask;
 }
 

@@ -269,6 +269,16 @@ def dev_t(device: str) -> str:
     return f"{os.major(number)}:{os.minor(number)}"
 
 
+def kernel_address(function: str) -> int:
+    """Return the address of a function of the kernel; 0 if it is not known."""
+    with Path("/proc/kallsyms").open() as lines:
+        for line in lines:
+            words = line.split()
+            if words[2] == function:
+                return int(words[0], 16)
+    return 0
+
+
 def fio(device: str, *options: str) -> dict[str, Any]:
     """Run one fio job on a device, direct and synchronous by default, and return its report."""
     text = run(

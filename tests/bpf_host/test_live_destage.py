@@ -19,6 +19,7 @@ from tests.bpf_host.live import (
     LiveProbe,
     LoopDisk,
     dev_t,
+    kernel_address,
     probe_with,
     skip_unless_possible,
     unavailable,
@@ -34,7 +35,7 @@ def _why_not() -> str | None:
     if missing:
         return f"not installed: {', '.join(missing)}"
     reason = unavailable()
-    if reason is None and _address(WRITES_END) == 0:
+    if reason is None and kernel_address(WRITES_END) == 0:
         return f"this kernel has no function {WRITES_END}"
     return reason
 
@@ -71,7 +72,7 @@ class Destage:
 
     def see(self, *, on: bool) -> None:
         """Make the programs count writes as destage, or not."""
-        self._endio.write_text(f"{_address(WRITES_END):x}" if on else "1")
+        self._endio.write_text(f"{kernel_address(WRITES_END):x}" if on else "1")
         name = f"again{time.monotonic_ns()}"
         self.probe.send(f"track {name} kind=disk volume={dev_t('/dev/loop0')}")
         self.probe.wait_for("track", vol=name)
@@ -95,7 +96,7 @@ class Destage:
 @pytest.fixture
 def destage(program: Path, tmp_path: Path) -> Iterator[Destage]:
     endio = tmp_path / "endio"
-    endio.write_text(f"{_address(WRITES_END):x}")
+    endio.write_text(f"{kernel_address(WRITES_END):x}")
     env = {"EBBGATE_TEST_ENDIO": str(endio)}
     with (
         LoopDisk(tmp_path / "volume", 1 << 20) as volume,
@@ -149,12 +150,3 @@ def test_long_delayed_writes_stay_counted(destage: Destage) -> None:
         time.sleep(2.5)
         assert destage.in_flight() == 7
     assert destage.in_flight() == 0
-
-
-def _address(function: str) -> int:
-    with Path("/proc/kallsyms").open() as lines:
-        for line in lines:
-            words = line.split()
-            if words[2] == function:
-                return int(words[0], 16)
-    return 0
