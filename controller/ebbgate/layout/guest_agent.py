@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import fcntl
 import glob
 import json
@@ -22,6 +23,8 @@ import sys
 VERSION = 1
 MAPPED = ("ext2", "ext3", "ext4", "xfs")
 FILES_MAX = 10000
+ERRORS_MAX = FILES_MAX - 1  # One more says what was left out.
+GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 EXTENTS_MAX = 100000
 FIEMAP = 0xC020660B
 FSGETXATTR = 0x801C581F
@@ -48,36 +51,85 @@ class Agent:
         self.files = {}  # type: dict[str, dict[str, object]]
         self.devices = {}  # type: dict[str, dict[str, object]]
         self.errors = []  # type: list[dict[str, str]]
+        self.left_out = 0
+        self.left_out_first = ""
 
     def document(self) -> dict[str, object]:
         """Each layer names only layers behind it."""
         layers = list(self.files.values()) + list(self.devices.values())[::-1]
+        errors = list(self.errors)
+        if self.left_out:
+            why = f"one of {self.left_out} that are left out: at most {FILES_MAX} files are mapped"
+            errors.append(failure(self.left_out_first, why))
         return {
             "ebbgate_agent": VERSION,
             "files": list(self.files),
             "layers": layers,
-            "errors": self.errors,
+            "errors": errors,
         }
 
-    def add(self, path: str) -> None:
-        """Add a file, or the reason why it cannot be mapped."""
-        if not path.isprintable():
-            self.errors.append({"path": ascii(path), "why": "its name cannot be printed"})
+    def add_all(self, pattern: str) -> None:
+        """Add what a pattern matches. Without wildcards it is a path, which has to be a file."""
+        paths = sorted(glob.glob(pattern, recursive=True))
+        if not paths:
+            self._fail(pattern, "no such file")
+        named = glob.escape(pattern) == pattern
+        for path in paths:
+            self.add(os.path.abspath(path), named)
+
+    def add(self, path: str, named: bool) -> None:
+        """Add a file, or the reason why it cannot be mapped. `named`: its path is no pattern's.
+
+        What is no file is not opened: that may start a watchdog, or let the writer of a FIFO go on.
+        """
+        try:
+            handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError as error:
+            if named or error.errno not in GONE:
+                self._fail(path, error.strerror or "cannot be found")
             return
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
-            self.errors.append({"path": path, "why": error.strerror or "cannot be opened"})
-            return
-        try:
-            if stat.S_ISREG(os.fstat(handle).st_mode):
-                self.files[path] = self._file(path, handle)
-        except Refused as error:
-            self.errors.append({"path": path, "why": str(error)})
-        except OSError as error:
-            self.errors.append({"path": path, "why": error.strerror or "cannot be read"})
+            mode = os.fstat(handle).st_mode
+            if stat.S_ISREG(mode):
+                self._map(path, handle)
+            elif named and not stat.S_ISDIR(mode):
+                self._fail(path, "no regular file")
         finally:
             os.close(handle)
+
+    def _map(self, path: str, found: int) -> None:
+        """Open and add a regular file. `found`: its handle, which cannot read."""
+        if path in self.files:
+            return
+        if len(self.files) >= FILES_MAX:
+            self._leave_out(path)
+            return
+        if not path.isprintable():
+            self._fail(path, "its name cannot be printed")
+            return
+        try:
+            handle = os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            self._fail(path, error.strerror or "cannot be opened")
+            return
+        try:
+            self.files[path] = self._file(path, handle)
+        except Refused as error:
+            self._fail(path, str(error))
+        except OSError as error:
+            self._fail(path, error.strerror or "cannot be read")
+        finally:
+            os.close(handle)
+
+    def _fail(self, path: str, why: str) -> None:
+        if len(self.errors) < ERRORS_MAX:
+            self.errors.append(failure(path, why))
+        else:
+            self._leave_out(path)
+
+    def _leave_out(self, path: str) -> None:
+        self.left_out_first = self.left_out_first or path
+        self.left_out += 1
 
     def _file(self, path: str, handle: int) -> dict[str, object]:
         filesystem = filesystem_of(handle)
@@ -126,6 +178,11 @@ class Agent:
             below = [place(self._device(each[0]), 512 * int(each[1])) for each in places]
             return segment(start, length, below, 512 * int(words[4]))
         return segment(start, length, [], why=f"below a device of type {kind}")
+
+
+def failure(path: str, why: str) -> dict[str, str]:
+    """A path that is not mapped, and why."""
+    return {"path": path if path.isprintable() else ascii(path), "why": why}
 
 
 def layer(
@@ -253,11 +310,7 @@ def main() -> int:
         return 64
     agent = Agent()
     for pattern in sys.argv[1:]:
-        paths = sorted(glob.glob(pattern, recursive=True))[:FILES_MAX]
-        if not paths:
-            agent.errors.append({"path": pattern, "why": "no such file"})
-        for path in paths:
-            agent.add(os.path.abspath(path))
+        agent.add_all(pattern)
     json.dump(agent.document(), sys.stdout)
     print()
     return 0

@@ -6,9 +6,12 @@ from __future__ import annotations
 import ast
 import json
 import os
+import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -19,12 +22,13 @@ from ebbgate.layout.fiemap import read_layout
 from ebbgate.layout.guest import parse
 
 SOURCE = Path(guest_agent.__file__).read_text()
+FEW = SOURCE.replace("FILES_MAX = 10000", "FILES_MAX = 3")
 
 
-def agent(*patterns: str) -> Any:
+def agent(*patterns: str, source: str = SOURCE) -> Any:
     """Run it as over ssh: its text on standard input, no other module of ours."""
     command = [sys.executable, "-I", "-", *patterns]
-    done = subprocess.run(command, input=SOURCE, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     return json.loads(done.stdout)
 
@@ -84,6 +88,54 @@ def test_a_name_that_cannot_be_printed_is_left_out(file: Path) -> None:
     file.with_name("two\nlines").touch()
     (error,) = agent(f"{file.parent}/two*")["errors"]
     assert error["why"] == "its name cannot be printed"
+
+
+def test_only_files_are_opened(tmp_path: Path) -> None:
+    """A watchdog starts when it is opened, and the writer of a FIFO goes on, to be killed."""
+    fifo, link = tmp_path / "fifo", tmp_path / "link"
+    os.mkfifo(fifo)
+    link.symlink_to(fifo)
+    writer = Thread(target=lambda: os.close(os.open(fifo, os.O_WRONLY)))
+    writer.start()
+    try:
+        assert agent(f"{tmp_path}/*")["errors"] == []
+        said = agent(str(link))
+        assert said["errors"] == [{"path": str(link), "why": "no regular file"}]
+        assert writer.is_alive(), "nobody has opened it to read"
+    finally:
+        os.close(os.open(fifo, os.O_RDWR))
+        writer.join()
+
+
+def test_what_is_no_file_is_an_error_only_by_its_own_path(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("/nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    with closing(socket.socket(socket.AF_UNIX)) as bound:
+        bound.bind(str(tmp_path / "socket"))
+    assert agent(f"{tmp_path}/*")["errors"] == []
+    errors = agent(*(str(each) for each in sorted(tmp_path.iterdir())))["errors"]
+    assert [Path(each["path"]).name for each in errors] == ["dangling", "loop", "socket"]
+
+
+def test_files_beyond_the_limit_are_counted_over_all_patterns(file: Path) -> None:
+    folder = file.parent
+    for name in "abc":
+        (folder / name).mkdir()
+    for name in "efgh":
+        (folder / name).write_bytes(b"z")
+    said = agent(f"{folder}/[a-e]*", f"{folder}/*", source=FEW)
+    if not said["files"]:
+        pytest.skip(said["errors"][0]["why"])
+    assert said["files"] == [str(file), f"{folder}/e", f"{folder}/f"], "no folder is counted"
+    why = "one of 2 that are left out: at most 3 files are mapped"
+    assert said["errors"] == [{"path": f"{folder}/g", "why": why}]
+
+
+def test_errors_beyond_the_limit_are_counted() -> None:
+    said = agent(*(f"/nowhere/{name}" for name in "abcd"), source=FEW)
+    assert [each["path"] for each in said["errors"]] == [f"/nowhere/{name}" for name in "abc"]
+    assert said["errors"][2]["why"].startswith("one of 2 that are left out")
 
 
 def test_without_a_pattern_it_says_how_it_is_used() -> None:
