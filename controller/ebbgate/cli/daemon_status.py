@@ -43,6 +43,16 @@ class Link:
         live = self.statuses.volumes.get(name)
         return live if self.alive and live and live.fresh(now_ns) else None
 
+    def volumes(self, now_ns: int) -> list[VolumeStatus]:
+        """Return the statuses of all volumes that have a recent one."""
+        found = (self.volume(name, now_ns) for name in self.statuses.volumes)
+        return [each.status for each in found if each]
+
+    def silent(self, now_ns: int) -> list[str]:
+        """Return the titles of volumes whose status is old although the daemon runs."""
+        found = self.statuses.volumes.items() if self.alive else ()
+        return [live.status.title or name for name, live in found if not live.fresh(now_ns)]
+
 
 def look(context: Context) -> Link:
     """Return the state of the daemon without sending a request.

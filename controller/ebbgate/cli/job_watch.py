@@ -70,10 +70,13 @@ class JobWatch:
         link = look(self.context)
         if not link.alive:
             raise Unavailable("ebbgated has ended, and its jobs with it", "see ebbgate status")
-        now = {each[1].id: each for each in jobs_of(link)}
+        now_ns = self.context.wall_ns()
+        now = {each[1].id: each for each in jobs_of(link, now_ns)}
+        # A job of a volume whose status is late is not gone.
+        late = bool(link.silent(now_ns))
         for number, missed in list(self.missed.items()):
             if number not in now:
-                self.missed[number] = missed + 1
+                self.missed[number] = missed + (not late)
                 continue
             self.found[number], self.missed[number] = now[number], 0
             if now[number][1].state.over:
@@ -92,8 +95,7 @@ class JobWatch:
         return failed
 
 
-def jobs_of(link: Link) -> list[FoundJob]:
-    """Return the jobs of all volumes, oldest first."""
-    statuses = link.statuses.volumes.values()
-    found = [(live.status.title, job) for live in statuses for job in live.status.jobs]
+def jobs_of(link: Link, now_ns: int) -> list[FoundJob]:
+    """Return the jobs of all volumes with a recent status, oldest first."""
+    found = [(each.title, job) for each in link.volumes(now_ns) for job in each.jobs]
     return sorted(found, key=lambda each: each[1].id)

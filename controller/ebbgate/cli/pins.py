@@ -13,6 +13,8 @@ from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.intents import ask, draw_outcome
+from ebbgate.cli.snapshot import daemon_document
+from ebbgate.cli.status import draw_unknown
 from ebbgate.model.override import IntentKind
 from ebbgate.model.status_json import status_to_json
 
@@ -57,13 +59,16 @@ def unpin(context: Context, pin: str) -> None:
 @with_context
 def pins(context: Context) -> None:
     """List the pinned files of all volumes that ebbgated follows."""
-    statuses = look(context).statuses.volumes.values()
-    found = [(live.status.title, pin) for live in statuses for pin in live.status.pins]
+    link, now_ns = look(context), context.wall_ns()
+    found = [(each.title, pin) for each in link.volumes(now_ns) for pin in each.pins]
     found.sort(key=lambda each: each[1].id)
-    document = {"pins": [{"volume": volume, **status_to_json(pin)} for volume, pin in found]}
+    document = {
+        "pins": [{"volume": volume, **status_to_json(pin)} for volume, pin in found],
+        "daemon": daemon_document(link),
+    }
 
     def draw(page: Page, _drawn: Document) -> None:
-        if not found:
+        if not draw_unknown(page, link, now_ns) and not found:
             page.line("no file is pinned")
         for volume, pin in found:
             page.line(f"{volume}: {format.pin(pin)}")

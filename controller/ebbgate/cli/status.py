@@ -359,6 +359,16 @@ def draw_daemon(page: Page, link: Link, *, indent: int = 0) -> None:
         page.line(text, "bold red", indent=indent)
 
 
+def draw_unknown(page: Page, link: Link, now_ns: int) -> bool:
+    """Print why a list of what volumes have is not complete; return whether it is not."""
+    if not link.alive or not link.answers:
+        draw_daemon(page, link)
+    silent = link.silent(now_ns)
+    for title in silent:
+        page.line(f"{title}: ebbgated does not update its status, so it is not listed", "yellow")
+    return bool(silent) or not link.alive
+
+
 def _draw_running(page: Page, pid: int | None, status: DaemonStatus, indent: int) -> None:
     probe, history = status.probe, status.history
     state = f"probe {probe.kind or '?'}: {probe.state or 'unknown'}"

@@ -19,6 +19,8 @@ from ebbgate.cli.hot_set import HotSetFiles, hot_set_options, restore_request, s
 from ebbgate.cli.intents import ask, draw_outcome, named
 from ebbgate.cli.job_watch import FoundJob, JobWatch, jobs_of
 from ebbgate.cli.relations import Tables, table_options
+from ebbgate.cli.snapshot import daemon_document
+from ebbgate.cli.status import draw_unknown
 from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
 from ebbgate.model.override import IntentKind
 from ebbgate.model.status_json import status_to_json
@@ -92,7 +94,7 @@ def warm(
         if bandwidth is not None:
             args["bandwidth_bytes_per_s"] = _rate(bandwidth)
     if not requests:
-        _list(context, jobs_of(look(context)))
+        _list_known(context)
         return 0
     return _carry_out(context, requests, JobWatch(context) if wait else None)
 
@@ -112,7 +114,7 @@ def jobs(context: Context, pause: int | None, resume: int | None, cancel: int | 
         answer = ask(context, IntentKind.JOB, None, {"job": number, "action": str(action)})
         emit(context, answer, draw_outcome)
     if not chosen:
-        _list(context, jobs_of(look(context)))
+        _list_known(context)
 
 
 def _carry_out(context: Context, requests: Sequence[WarmRequest], watch: JobWatch | None) -> int:
@@ -154,8 +156,24 @@ def _begin(
 
 def _list(context: Context, found: Sequence[FoundJob], more: Document | None = None) -> None:
     """Print jobs. `more`: further keys of the JSON document."""
-    rows = [{"volume": volume, **status_to_json(job)} for volume, job in found]
-    emit(context, {"jobs": rows, **(more or {})}, lambda page, _: _draw_jobs(page, found))
+    document = {"jobs": _rows(found), **(more or {})}
+    emit(context, document, lambda page, _: _draw_jobs(page, found))
+
+
+def _list_known(context: Context) -> None:
+    """Print the jobs that ebbgated knows, or why none is known."""
+    link, now_ns = look(context), context.wall_ns()
+    found = jobs_of(link, now_ns)
+
+    def draw(page: Page, _drawn: Document) -> None:
+        if not draw_unknown(page, link, now_ns) or found:
+            _draw_jobs(page, found)
+
+    emit(context, {"jobs": _rows(found), "daemon": daemon_document(link)}, draw)
+
+
+def _rows(found: Sequence[FoundJob]) -> list[Document]:
+    return [{"volume": volume, **status_to_json(job)} for volume, job in found]
 
 
 def _requests(context: Context, paths: Sequence[str], part: str | None) -> Iterator[WarmRequest]:

@@ -66,6 +66,8 @@ class Daemon:
         self.policies = self.volume_set.policies
         self.overrides = self.volume_set.overrides
         self.volumes = self.volume_set.loops
+        # A daemon that was killed has dropped none.
+        recorder.clear_live()
         first = _first_number(last_number(config.history_path))
         recorder.abandon_intents(first, ENDED)
         self.intents = IntentDispatcher(

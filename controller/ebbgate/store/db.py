@@ -198,6 +198,11 @@ class Store:
         with self._write() as open_:
             open_.execute("DELETE FROM live WHERE volume = ?", (volume,))
 
+    def clear_live(self) -> None:
+        """Remove all status documents."""
+        with self._write() as open_:
+            open_.execute("DELETE FROM live")
+
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction, or use the batch that this thread is in."""

@@ -125,6 +125,10 @@ class Recorder:
         self._gone[volume] = next(self._order)
         self._later(lambda store: store.drop_live(volume))
 
+    def clear_live(self) -> None:
+        """Drop the statuses that an earlier daemon left: its volumes may be gone."""
+        self._later(lambda store: store.clear_live())
+
     def sample(self, frame: Frame) -> None:
         """Record at most one frame per second of each volume."""
         if frame.at_ns - self._sampled.get(frame.volume, 0) >= NS_PER_S:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.units import NS_PER_S
 from tests.builders import live_document
 from tests.unit.conftest import NOW_NS, Cli
 
@@ -57,6 +58,25 @@ def test_pins_are_listed(cli: Cli) -> None:
         "bcache0: pin 2, /srv/a (jo): hot, 120 MiB, 12% of the cache, 100% of touches hit",
     ]
     assert "pin 2, /srv/a (jo): hot" in status
+
+
+def test_pins_of_a_daemon_that_has_ended_are_not_listed(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(title="bcache0", pins=[PIN]), NOW_NS)
+    text, document = cli("pins").out, cli("pins", "--json").document
+    assert "ebbgated is not running" in text
+    assert "pin" not in text
+    assert (document["pins"], document["daemon"]["alive"]) == ([], False)
+
+
+def test_pins_of_a_volume_with_an_old_status_are_not_listed(cli: Cli) -> None:
+    with cli.daemon() as store:
+        old_ns = NOW_NS - 6 * NS_PER_S
+        store.set_live("bcache0", live_document(title="bcache0", pins=[PIN]), NOW_NS)
+        store.set_live("bcache1", live_document(title="bcache1", pins=[PIN]), old_ns)
+        lines = cli("pins").out.splitlines()
+    assert lines[0].startswith("bcache1: ebbgated does not update its status")
+    assert [line.split()[:3] for line in lines[-1:]] == [["bcache0:", "pin", "2,"]]
 
 
 def test_without_pins_the_list_says_so(cli: Cli) -> None:

@@ -14,6 +14,7 @@ from ebbgate.cli import job_watch
 from ebbgate.cli.daemon_status import Link
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
+from ebbgate.units import NS_PER_S
 from tests.builders import live_document
 from tests.control_harness import Outcome
 from tests.unit.conftest import NOW_NS, Cli, Result
@@ -110,6 +111,33 @@ def test_a_list_without_jobs_says_what_has_become_of_them(cli: Cli) -> None:
     assert " ".join(out.split()) == (
         "no warm-up is under way, and none has ended of late; jobs end with ebbgated"
     )
+
+
+def test_jobs_of_a_daemon_that_has_ended_are_not_listed(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(title="bcache0", jobs=[job(5)]), NOW_NS)
+    for words in (["jobs"], ["warm"]):
+        text, document = cli(*words).out, cli(*words, "--json").document
+        assert "ebbgated is not running" in text
+        assert "job 5" not in text
+        assert (document["jobs"], document["daemon"]["alive"]) == ([], False)
+
+
+def test_a_job_is_not_lost_while_the_status_of_its_volume_is_late(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter(range(12))
+
+    def sleep(_seconds: float) -> None:
+        late = next(looks) < 10
+        status = live_document(title="bcache0", jobs=[job(5, "reading" if late else "done")])
+        store.set_live("bcache0", status, NOW_NS - 6 * NS_PER_S * late)
+
+    with cli.daemon(answers=BEGUN) as store:
+        sleep(0)
+        monkeypatch.setattr(job_watch, "time", SimpleNamespace(sleep=sleep))
+        result = cli("warm", "--wait", "/srv/5")
+    assert result.code == 0, result.err
 
 
 def test_nobody_waits_for_a_daemon_that_has_ended(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from tests.fake_machine import machine
 from tests.programs import command, running, until
@@ -37,6 +38,20 @@ def test_signals_during_the_stop_do_not_cut_it_short(tmp_path: Path) -> None:
     assert daemon.process.returncode in (0, -signal.SIGTERM)
     with closing(History.open(tmp_path / "state/history.db")) as history:
         assert history.live_rows() == []
+
+
+def test_a_volume_that_left_while_no_daemon_ran_is_forgotten_at_the_start(tmp_path: Path) -> None:
+    """A daemon that was killed has left the status of each of its volumes."""
+    machine.make(tmp_path)
+    history_path = tmp_path / "state/history.db"
+    history_path.parent.mkdir()
+    with closing(Store.open(history_path)) as store:
+        store.set_live("bcache9", {"title": "bcache9"}, time.time_ns())
+    with running(tmp_path, "daemon", machine.argv(tmp_path, "daemon")) as daemon:
+        until("the volume to be followed", lambda: daemon.said("(mode enforce)"))
+        with closing(History.open(history_path)) as history:
+            until("its status", lambda: "bcache0" in history.statuses().volumes)
+            assert "bcache9" not in history.statuses().volumes
 
 
 def status(folder: Path) -> str:

@@ -14,6 +14,7 @@ import pytest
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.status import VolumeStatus
 from ebbgate.store import recorder as module
+from ebbgate.store.db import Store
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_MS, NS_PER_S
@@ -80,6 +81,18 @@ def test_only_the_newest_status_document_is_written(recorder: Recorder, path: Pa
     with closing(WebHistory.open(path)) as history:
         found = {name: live.status for name, live in history.statuses().volumes.items()}
         assert found == {"bcache0": VolumeStatus(at_ns=4)}
+
+
+def test_statuses_of_an_earlier_daemon_are_dropped_before_new_ones_are_written(path: Path) -> None:
+    with closing(Store.open(path)) as store:
+        for name in ("", "bcache0", "bcache9"):
+            store.set_live(name, {}, 1)
+    recorder = Recorder(path)
+    recorder.clear_live()
+    recorder.live("bcache0", VolumeStatus(at_ns=4))
+    recorder.stop()
+    with closing(WebHistory.open(path)) as history:
+        assert [row.volume for row in history.live_rows()] == ["bcache0"]
 
 
 def test_a_record_that_cannot_be_written_affects_no_other(recorder: Recorder, path: Path) -> None:
