@@ -62,6 +62,52 @@ test("a filter limits the decisions and is kept in the address", async (page) =>
   await page.waitForSelector(".decision");
 });
 
+test("a late answer for an earlier filter does not replace the list", async (page) => {
+  await harness.visit(page, "decisions");
+  const filter = page.getByLabel("Volume");
+  await page
+    .locator('select[name="volume"] option[value="bcache1"]')
+    .waitFor({ state: "attached" });
+  const late = await harness.holdBack(
+    page,
+    /api\/v1\/decisions\?/,
+    (query) => query.get("volume") === "bcache0",
+  );
+  const answer = (volume) =>
+    page.waitForResponse((found) => found.url().includes(`volume=${volume}`));
+  await filter.selectOption("bcache0");
+  const current = answer("bcache1");
+  await filter.selectOption("bcache1");
+  await (await current).finished();
+  await late.release();
+  const links = await page
+    .locator(".decision .of")
+    .evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+  assert.ok(links.length > 0);
+  assert.deepEqual([...new Set(links)], ["#/volume/bcache1"]);
+});
+
+test("a late answer for an earlier period does not replace the charts", async (page) => {
+  await page.clock.install();
+  await harness.openVolume(page, await harness.someVolume(page));
+  const day = (query) => query.get("until_unix_s") - query.get("since_unix_s") === 86_400;
+  const late = await harness.holdBack(page, /api\/v1\/decisions\?/, day, (body) => ({
+    ...body,
+    next_before_id: 1,
+  }));
+  await page.getByRole("button", { name: "24h" }).click();
+  await page.waitForTimeout(200);
+  // The charts are read every 5 s, but not while an answer is due.
+  await page.clock.fastForward(6000);
+  await page.waitForTimeout(200);
+  assert.equal(late.held.length, 1);
+  const shorter = page.waitForResponse(/api\/v1\/decisions\?/);
+  await page.getByRole("button", { name: "3h" }).click();
+  await (await shorter).finished();
+  await late.release();
+  assert.equal(await page.getByText("decisions of this period are marked").count(), 0);
+});
+
 test("a gate change offers to stop tuning instead of undo", async (page) => {
   await page.goto(`${harness.URL_}/#/decisions?volume=bcache0`);
   await page.waitForSelector(".decision .writes");

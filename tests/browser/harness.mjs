@@ -143,6 +143,34 @@ export async function unlock(page) {
   await dialog.waitFor({ state: "detached" });
 }
 
+/**
+ * Holds back the answers to requests for which `wanted` is true. `release` lets them go and waits
+ * until the page has them. `change`: of the JSON of such an answer.
+ */
+export async function holdBack(page, pattern, wanted, change = (body) => body) {
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  const held = [];
+  await page.route(pattern, async (route) => {
+    if (!wanted(new URL(route.request().url()).searchParams)) return route.continue();
+    held.push(route.request());
+    const answer = await route.fetch();
+    await released;
+    return route.fulfill({
+      response: answer,
+      json: change(await answer.json()),
+    });
+  });
+  return {
+    held,
+    release: async () => {
+      release();
+      for (const request of held) await (await request.response()).finished();
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(done)));
+    },
+  };
+}
+
 export async function lastIntent(page) {
   const response = await page.request.get(`${URL_}/api/v1/intents?limit=1`);
   return (await response.json()).intents[0];

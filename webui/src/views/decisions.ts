@@ -21,12 +21,14 @@ const KEPT = 1000;
 interface List {
   rows: Decision[];
   next: number | null;
+  /** Number of the newest read of the first rows; a late answer of an earlier one is dropped. */
+  reads: number;
   /** Newer ones that arrived meanwhile; shown on request, so that nothing moves under the pointer. */
   waiting: number;
 }
 
 export function decisionsPage(parent: HTMLElement, route: Route): View {
-  const list: List = { rows: [], next: null, waiting: 0 };
+  const list: List = { rows: [], next: null, reads: 0, waiting: 0 };
   const requested = intentHistory();
   const filters = filterForm(route.query, () => {
     history.replaceState(null, "", format("decisions", "", filters.query()));
@@ -51,7 +53,10 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   const older = retry(() => read(list.next), failed);
 
   async function read(before: number | null): Promise<void> {
+    if (before === null) list.reads += 1;
+    const mine = list.reads;
     const found = await page(filters.query(), before);
+    if (mine !== list.reads || (before !== null && before !== list.next)) return;
     list.rows = merged(before === null ? [] : list.rows, found.decisions, KEPT);
     list.next = found.next_before_id;
     list.waiting = 0;

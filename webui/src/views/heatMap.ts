@@ -35,8 +35,8 @@ export function heatMap(): HeatMap {
   let lastRead: [string, number, number] | null = null;
   const redraw = (): void => show(parts, shown, op);
   const read = async (volume: string, since: number, until: number): Promise<void> => {
-    lastRead = [volume, since, until];
-    const wanted = op;
+    const mine: typeof lastRead = [volume, since, until];
+    lastRead = mine;
     try {
       const found = await get<Latency>(`volumes/${encodeURIComponent(volume)}/latency`, {
         since_unix_s: since,
@@ -44,11 +44,11 @@ export function heatMap(): HeatMap {
         op,
         points: 300,
       });
-      if (wanted !== op) return;
+      if (mine !== lastRead) return;
       shown = found;
       redraw();
     } catch (problem) {
-      text(parts.reading, errorText(problem));
+      if (mine === lastRead) text(parts.reading, errorText(problem));
     }
   };
   const choose = (chosen: string): void => {

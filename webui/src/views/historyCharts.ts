@@ -43,7 +43,16 @@ interface Charts {
 export function historyCharts(route: Route, name: () => string): HistoryCharts {
   let range = rangeOf(route.query["range"]);
   const charts = makeCharts();
-  const read = (): Promise<void> => readAll(charts, name(), range);
+  const shown = (): string => `${range} ${name()}`;
+  let reading = "";
+  const read = async (): Promise<void> => {
+    const mine = shown();
+    // A slow server gets no second request for the same.
+    if (reading === mine) return;
+    reading = mine;
+    await readAll(charts, name(), range, () => mine === shown());
+    if (reading === mine) reading = "";
+  };
   const choice = segmented("Period", Object.keys(RANGES) as Range[], range, (chosen) => {
     range = chosen;
     history.replaceState(null, "", format("volume", route.name, { ...route.query, range }));
@@ -97,7 +106,13 @@ function grid(charts: Charts): HTMLElement {
   );
 }
 
-async function readAll(charts: Charts, volume: string, range: Range): Promise<void> {
+/** `wanted`: whether volume and range are still shown when the answer arrives. */
+async function readAll(
+  charts: Charts,
+  volume: string,
+  range: Range,
+  wanted: () => boolean,
+): Promise<void> {
   const until = Math.ceil(serverNow());
   const since = until - RANGES[range];
   const span = { since_unix_s: since, until_unix_s: until };
@@ -109,6 +124,7 @@ async function readAll(charts: Charts, volume: string, range: Range): Promise<vo
       get<Decisions>("decisions", { ...span, volume, limit: 200 }),
       charts.heat.read(volume, since, until),
     ]);
+    if (!wanted()) return;
     drawFlow(charts.flow, charts.dirty, samples);
     charts.split.updateRange(samples);
     const rows = actions.actions;
@@ -116,6 +132,7 @@ async function readAll(charts: Charts, volume: string, range: Range): Promise<vo
     charts.knobs.update(rows, decisions.decisions, since, until, known);
     fill(charts.state, decisions.next_before_id !== null && tooMany(volume, decisions));
   } catch (problem) {
+    if (!wanted()) return;
     const gone = problem instanceof ApiError && problem.status === 404;
     text(charts.state, gone ? "" : errorText(problem));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads the data of a page, and retries while that fails.
+// Reads the data of a page, and retries while that fails. Only the newest read counts.
 import { backoffMs } from "../lib/merge";
 
 export interface Retry {
@@ -11,13 +11,14 @@ export interface Retry {
 export function retry(read: () => Promise<void>, failed: (problem: unknown) => void): Retry {
   let timer: number | undefined;
   let attempt = 0;
-  let stopped = false;
+  let newest = 0;
   const reload = (): void => {
     window.clearTimeout(timer);
+    const mine = ++newest;
     read().then(
       () => (attempt = 0),
       (problem: unknown) => {
-        if (stopped) return;
+        if (mine !== newest) return;
         failed(problem);
         window.clearTimeout(timer);
         timer = window.setTimeout(reload, backoffMs(attempt, 1000));
@@ -28,7 +29,7 @@ export function retry(read: () => Promise<void>, failed: (problem: unknown) => v
   return {
     reload,
     stop: () => {
-      stopped = true;
+      newest += 1;
       window.clearTimeout(timer);
     },
   };
