@@ -34,15 +34,18 @@ def movers(intents: IntentHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def misses(intents: IntentHarness, *others: int) -> None:
-    """A window of 10 s in which users miss each chunk of the hot ones, and a few others."""
+    """A window of 10 s in which users miss each chunk of the hot ones, and a few others.
+
+    Nothing is dirty, so that no write-back comes first.
+    """
     volume = intents.volume
     volume.now_ms += 10_000
     end_ns = volume.now_ns()
     found = tuple(ChunkMisses(chunk, sync_reads=20) for chunk in (*HOT, *others))
     period = HeatPeriod(end_ns - 10 * NS_PER_S, end_ns, found)
     volume.loop.on_record(HeatRecord("bcache0", end_ns, period))
-    volume.tick(in_use_ratio=0.5)
-    volume.tick(in_use_ratio=0.5)
+    volume.tick(in_use_ratio=0.5, dirty_bytes=0)
+    volume.tick(in_use_ratio=0.5, dirty_bytes=0)
 
 
 def decided(intents: IntentHarness, mode: Mode) -> None:
