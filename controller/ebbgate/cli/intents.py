@@ -41,6 +41,14 @@ _MAYBE: Final = "the request was sent and may still be carried out"
 _FOLLOW: Final = "check the result: journalctl -u ebbgated, or the dashboard"
 
 
+class Late(Unavailable):
+    """The daemon has accepted a request and has no outcome yet. `number`: of the request."""
+
+    def __init__(self, message: str, hint: str, number: int) -> None:
+        super().__init__(message, hint)
+        self.number = number
+
+
 def _mode_command(mode: Mode, about: str) -> click.Command:
     @click.command(str(mode), help=about)
     @volume_argument()
@@ -113,8 +121,8 @@ def ask(
 ) -> Document:
     """Send the request and wait for its outcome.
 
-    Raises UsageError for a request that is not valid, Unavailable without a daemon or an outcome in
-    time, PermissionDenied, NotFound and ActuationError for a refusal or a failure.
+    Raises UsageError for a request that is not valid, Unavailable without a daemon, Late without an
+    outcome in time, PermissionDenied, NotFound and ActuationError for a refusal or a failure.
     """
     number, answer = answered(context, kind, volume, args)
     name = volume.name if isinstance(volume, Volume) else volume
@@ -172,7 +180,8 @@ def _outcome(context: Context, client: ControlClient, number: int, deadline_s: f
         except NotAnswering as error:
             if time.monotonic() >= deadline_s:
                 late = f"no result within {context.answer_timeout_s:g} s: {goes_on}"
-                raise Unavailable(late, f"{_FOLLOW}; to wait longer: --patience 30") from error
+                hint = f"{_FOLLOW}; to wait longer: --patience 30"
+                raise Late(late, hint, number) from error
         except Unavailable as error:
             lost = f"{error.message}; request {number} was accepted, its result is not known"
             raise Unavailable(lost, _FOLLOW) from error

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +18,8 @@ from ebbgate.model.warm import JobState, JobStatus
 _EVERY_S: Final = 1.0
 _LOOKS_MAX: Final = 5
 """A status that does not have a job this many times in a row is not just late."""
+_LATE_LOOKS_MAX: Final = 35
+"""The same for a job whose target is not open yet: its request fails after 30 s."""
 _HINT: Final = "list the jobs: ebbgate jobs"
 
 FoundJob = tuple[str, JobStatus]
@@ -28,22 +30,23 @@ FoundJob = tuple[str, JobStatus]
 class JobWatch:
     """Remembers jobs that it has seen to be over: ebbgated forgets them after a minute.
 
-    `missed`: of each job that is not over, in how many looks in a row it was not there.
+    `missed`: of each job that is not over, in how many looks in a row it was not there; it begins
+    below 0 where the request is late.
     """
 
     context: Context
     found: dict[int, FoundJob] = field(default_factory=dict)
     missed: dict[int, int] = field(default_factory=dict)
 
-    def add(self, number: int) -> None:
-        """Follow a job that was begun just now.
+    def add(self, number: int, *, late: bool = False) -> None:
+        """Follow a job that was begun just now. `late`: its request has no outcome yet.
 
         Others may end while the next ones are begun, so that it looks at once.
         """
-        self.missed[number] = 0
+        self.missed[number] = _LOOKS_MAX - _LATE_LOOKS_MAX if late else 0
         with suppress(EbbgateError):
             # `wait` reports it.
-            self._look()
+            self._look((number,))
 
     def wait(self) -> list[EbbgateError]:
         """Wait for the end of all jobs; return an error for each that is not done."""
@@ -56,7 +59,7 @@ class JobWatch:
                 shown = text
             time.sleep(_EVERY_S)
             try:
-                self._look()
+                self._look(self.missed)
             except EbbgateError as error:
                 return [error, *self._failures()]
         return self._failures()
@@ -65,8 +68,15 @@ class JobWatch:
         """Return what is known of the jobs, oldest first."""
         return [job for _, job in sorted(self.found.items())]
 
-    def _look(self) -> None:
-        """Raises EbbgateError if the jobs cannot be known."""
+    def done(self, number: int) -> bool:
+        """Return whether a job has ended as it should."""
+        return number in self.found and self.found[number][1].state is JobState.DONE
+
+    def _look(self, counted: Collection[int]) -> None:
+        """Remember the jobs. `counted`: of these it counts that they are not there.
+
+        Raises EbbgateError if the jobs cannot be known.
+        """
         link = look(self.context)
         if not link.alive:
             raise Unavailable("ebbgated has ended, and its jobs with it", "see ebbgate status")
@@ -76,7 +86,7 @@ class JobWatch:
         late = bool(link.silent(now_ns))
         for number, missed in list(self.missed.items()):
             if number not in now:
-                self.missed[number] = missed + (not late)
+                self.missed[number] = missed + (number in counted and not late)
                 continue
             self.found[number], self.missed[number] = now[number], 0
             if now[number][1].state.over:

@@ -16,7 +16,7 @@ from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, print_error, with_context
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.hot_set import HotSetFiles, hot_set_options, restore_request, save_hot_set
-from ebbgate.cli.intents import ask, draw_outcome, named
+from ebbgate.cli.intents import Late, ask, draw_outcome, named
 from ebbgate.cli.job_watch import FoundJob, JobWatch, jobs_of
 from ebbgate.cli.relations import Tables, table_options
 from ebbgate.cli.snapshot import daemon_document
@@ -120,8 +120,9 @@ def jobs(context: Context, pause: int | None, resume: int | None, cancel: int | 
 def _carry_out(context: Context, requests: Sequence[WarmRequest], watch: JobWatch | None) -> int:
     """Begin the jobs; with `watch` wait for their end. Return the exit code of the first error."""
     answers, errors = _begin(context, requests, watch)
-    if watch is not None and answers:
+    if watch is not None:
         errors += watch.wait()
+        errors = [each for each in errors if not _is_warmed(watch, each)]
     wrong = {"errors": [{"message": each.message, "hint": each.hint} for each in errors]}
     if watch is not None:
         found = watch.jobs()
@@ -134,20 +135,32 @@ def _carry_out(context: Context, requests: Sequence[WarmRequest], watch: JobWatc
     return errors[0].exit_code if errors else 0
 
 
+def _is_warmed(watch: JobWatch, error: EbbgateError) -> bool:
+    """Return whether the error is of a request that was late and has been carried out since."""
+    return isinstance(error, Late) and watch.done(error.number)
+
+
 def _begin(
     context: Context, requests: Sequence[WarmRequest], watch: JobWatch | None
 ) -> tuple[list[Document], list[EbbgateError]]:
-    """Begin the jobs; one that is refused does not hide the others."""
+    """Begin the jobs; one that is refused, or slow to open, does not hide the others."""
     answers: list[Document] = []
     errors: list[EbbgateError] = []
-    for volume, args in requests:
+    for count, (volume, args) in enumerate(requests, 1):
         try:
             answers.append(ask(context, IntentKind.WARM, volume, args))
             if watch is not None:
                 watch.add(int(answers[-1]["request"]))
+        except Late as error:
+            errors.append(error)
+            if watch is not None:
+                watch.add(error.number, late=True)
         except (Unavailable, PermissionDenied) as error:
             # The daemon or its status is out of reach, for the other requests as well.
             errors.append(error)
+            if left := len(requests) - count:
+                text = f"not requested: {left} of {len(requests)} warm-ups"
+                errors.append(Unavailable(text, "once ebbgated answers, request them again"))
             break
         except EbbgateError as error:
             errors.append(error)

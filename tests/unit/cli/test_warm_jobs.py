@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -187,11 +189,74 @@ def test_the_jobs_that_were_begun_are_waited_for_beside_one_that_is_refused(
     assert "/srv/b is no regular file" in result.err
 
 
+def slow_first(row: IntentRow) -> Outcome | None:
+    return None if row.args["path"] == "/srv/a" else BEGUN
+
+
+def test_a_file_that_is_slow_to_open_does_not_hide_the_others(cli: Cli) -> None:
+    cli.timeout_s = 0.2
+    with cli.daemon(answers=slow_first):
+        result = cli("warm", "--json", "/srv/a", "/srv/b", "/srv/c")
+    assert [each["args"]["path"] for each in cli.intents()] == ["/srv/a", "/srv/b", "/srv/c"]
+    assert result.code == 69
+    assert [each["path"] for each in result.document["requests"]] == ["/srv/b", "/srv/c"]
+    (error,) = result.document["errors"]
+    assert error["message"] == "no result within 0.2 s: request 5 was accepted and continues"
+
+
+@pytest.fixture
+def wait_for_slow(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Wait:
+    """Warms two files and waits; the request of the first one has no outcome in time."""
+
+    def run(*statuses: list[dict[str, Any]]) -> Result:
+        cli.timeout_s = 0.2
+        with cli.daemon(answers=slow_first) as store:
+            monkeypatch.setattr(job_watch, "time", Clock(store, list(statuses)))
+            return cli("warm", "--wait", "--json", "/srv/a", "/srv/b")
+
+    return run
+
+
+def test_a_file_that_is_slow_to_open_is_waited_for(wait_for_slow: Wait) -> None:
+    others = [[job(6, "reading")]] * 20 + [[job(6)]] * 5
+    result = wait_for_slow(*others, [job(5, "reading"), job(6)], [job(5), job(6)])
+    assert (result.code, result.err) == (0, "")
+    assert [(each["id"], each["state"]) for each in result.document["jobs"]] == [
+        (5, "done"),
+        (6, "done"),
+    ]
+    assert result.document["errors"] == []
+
+
+def test_a_file_that_is_never_opened_is_an_error(wait_for_slow: Wait) -> None:
+    result = wait_for_slow(*[[job(6)]] * 35)
+    assert result.code == 69
+    late, lost = (each["message"] for each in result.document["errors"])
+    assert late.startswith("no result within 0.2 s: request 5 was accepted")
+    assert lost == "job 5 is not known any more"
+
+
 def test_nothing_more_is_requested_from_a_daemon_that_does_not_answer(cli: Cli) -> None:
     cli.timeout_s = 0.2
-    with cli.daemon():
+    with closing(socket.socket(socket.AF_UNIX)) as hangs:
+        hangs.bind(str(cli.runtime_dir / "control.sock"))
+        hangs.listen()
         result = cli("warm", "/srv/a", "/srv/b")
     assert (result.code, result.out) == (69, "")
-    assert [each["args"]["path"] for each in cli.intents()] == ["/srv/a"]
+    assert result.err.count("does not answer") == 1
+    assert "not requested: 1 of 2 warm-ups" in result.err
     without = cli("warm", "/srv/a", "/srv/b")
     assert (without.code, without.err.count("ebbgated is not running")) == (69, 1)
+    assert "not requested" not in cli("warm", "/srv/a").err
+
+
+def test_what_is_not_requested_any_more_is_counted(cli: Cli) -> None:
+    def vanishes(row: IntentRow) -> Outcome:
+        if row.args["path"] == "/srv/b":
+            (cli.runtime_dir / "control.sock").unlink()
+        return BEGUN
+
+    with cli.daemon(answers=vanishes):
+        result = cli("warm", "/srv/a", "/srv/b", "/srv/c", "/srv/d")
+    assert (result.code, result.out.count(BEGUN[1])) == (69, 2)
+    assert "not requested: 1 of 4 warm-ups" in result.err
