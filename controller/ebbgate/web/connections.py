@@ -6,7 +6,7 @@ one. Silent connections cost their client nothing, so they are closed first; a c
 request is being answered is closed only for a client that holds fewer than its owner.
 
 What a client is: from another machine its address (of IPv6 its /64, since one machine may use all
-of it). On the loopback every user of the machine comes from the same address, and may come from
+of it; a socket of IPv6 has IPv4 clients as `::ffff:a.b.c.d`, which are taken for `a.b.c.d`). On the loopback every user of the machine comes from the same address, and may come from
 any of 127.0.0.0/8, so an address says nothing there: the client is the user (uid) that owns the
 other end of the connection. A proxy or an ssh tunnel is one client for everybody behind it, which
 is why a client may have as much as half of all.
@@ -66,12 +66,19 @@ def client_name(address: str, uid: int | None) -> str:
     if uid is not None:
         return f"uid {uid}"
     try:
-        parsed = ipaddress.ip_address(address)
+        parsed = plain_address(address)
     except ValueError:
         return address
     if isinstance(parsed, ipaddress.IPv6Address) and not parsed.is_loopback:
         return str(ipaddress.ip_network((parsed, _IPV6_PREFIX), strict=False))
-    return "loopback" if parsed.is_loopback else address
+    return "loopback" if parsed.is_loopback else str(parsed)
+
+
+def plain_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return an address; the IPv4 address in one that is mapped to IPv6. Raises ValueError."""
+    parsed = ipaddress.ip_address(text)
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return parsed if mapped is None else mapped
 
 
 def make_room(

@@ -7,10 +7,11 @@ and no privilege. /proc/net/tcp has the same, but lists every socket of the mach
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import struct
 from typing import Any, Final
+
+from ebbgate.web.connections import plain_address
 
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
@@ -33,9 +34,10 @@ def loopback_uid(remote: Any, local: Any) -> int | None:
     `remote`, `local`: socket addresses as `getpeername` and `getsockname` have them.
     """
     try:
-        there, here = (remote[0], remote[1]), (local[0], local[1])
-        if not ipaddress.ip_address(there[0]).is_loopback:
+        address, own = plain_address(remote[0]), plain_address(local[0])
+        if not address.is_loopback:
             return None
+        there, here = (str(address), remote[1]), (str(own), local[1])
         family = socket.AF_INET6 if ":" in there[0] else socket.AF_INET
         return _parsed(_asked(_request(family, there, here)))
     except (OSError, ValueError, TypeError, LookupError, struct.error):

@@ -86,6 +86,8 @@ def test_without_silent_connections_only_clients_with_fewer_are_accepted() -> No
         ("::1", None, "loopback"),
         ("192.0.2.7", None, "192.0.2.7"),
         ("2001:db8:1:2:3::4", None, "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", None, "192.0.2.7"),
+        ("::ffff:127.0.0.1", None, "loopback"),
         ("", None, ""),
     ],
 )
@@ -128,6 +130,18 @@ def test_kernel_reports_the_user_of_the_other_end(family: socket.AddressFamily, 
         assert loopback_uid(remote, local) == os.geteuid()
         client.close()
         assert loopback_uid(remote, local) is None, "a socket that is not open has no owner"
+
+
+def test_client_of_ipv4_has_its_user_on_a_socket_of_both_families() -> None:
+    try:
+        listening = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    except (OSError, ValueError) as error:
+        pytest.skip(f"no IPv6 here: {error}")
+    port = listening.getsockname()[1]
+    with listening, connected(("127.0.0.1", port)), listening.accept()[0] as accepted:
+        remote, local = accepted.getpeername(), accepted.getsockname()
+        assert remote[0] == "::ffff:127.0.0.1"
+        assert loopback_uid(remote, local) == os.geteuid()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
