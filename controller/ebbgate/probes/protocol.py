@@ -38,12 +38,15 @@ from ebbgate.model.records import (
 
 Json = dict[str, Any]
 _NOTHING: Json = {}
+_EMPTY: list[int] = []
 HEAT_CHUNKS_MAX: Final = 2048
 """A record of misses has at most this many chunks (bpf/records.c)."""
 CGROUPS_MAX: Final = 64
 FILES_MAX: Final = 256
 """A record of whose misses they were has at most this many of both (bpf/attribution_record.c)."""
-_ID_MAX: Final = (1 << 64) - 1
+HISTOGRAM_BUCKETS_MAX: Final = 128
+"""Of any histogram; those of the probe have 108 at most (bpf/hist.h)."""
+_U64_MAX: Final = (1 << 64) - 1
 _DEV_MAX: Final = (1 << 32) - 1
 NOT_TRACKED: Final = "not_tracked"
 """A command for a volume whose `track` was refused, or that has just vanished."""
@@ -51,6 +54,10 @@ NOT_TRACKED: Final = "not_tracked"
 
 class BadRecord(ValueError):
     """A line that is not a record: logged and skipped, since counters are cumulative."""
+
+
+DAMAGE: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading a damaged line raises; the last one is for brackets in brackets without end."""
 
 
 def parse_line(line: str | bytes) -> Record | None:
@@ -61,10 +68,11 @@ def parse_line(line: str | bytes) -> Record | None:
     try:
         raw = json.loads(line)
         parser = _PARSERS.get(raw["t"])
-        if not isinstance(raw["ns"], int) or not isinstance(raw.get("vol", ""), str):
-            raise TypeError("ns is no number or vol no name")
+        if not isinstance(raw.get("vol", ""), str):
+            raise TypeError("vol is no name")
+        _u64(raw["ns"])
         return parser(raw) if parser else None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except DAMAGE as error:
         raise BadRecord(f"{type(error).__name__}: {error} in {line[:120]!r}") from error
 
 
@@ -80,15 +88,16 @@ def _hello(raw: Json) -> Hello:
 
 
 def _flow(raw: Json) -> Flow:
-    return Flow(raw.get("ios", 0), raw.get("bytes", 0))
+    return Flow(_u64(raw.get("ios", 0)), _u64(raw.get("bytes", 0)))
 
 
 def _timed(raw: Json) -> TimedFlow:
-    return TimedFlow(raw.get("ios", 0), raw.get("bytes", 0), tuple(raw.get("lat", ())))
+    latency = _histogram(raw.get("lat", _EMPTY))
+    return TimedFlow(_u64(raw.get("ios", 0)), _u64(raw.get("bytes", 0)), latency)
 
 
 def _arrivals(raw: Json) -> Arrivals:
-    return Arrivals(raw.get("ios", 0), raw.get("bytes", 0), raw.get("sync", 0))
+    return Arrivals(_u64(raw.get("ios", 0)), _u64(raw.get("bytes", 0)), _u64(raw.get("sync", 0)))
 
 
 def _tick(raw: Json) -> Tick:
@@ -99,45 +108,51 @@ def _tick(raw: Json) -> Tick:
         volume=raw["vol"],
         at_ns=raw["ns"],
         arrivals={d: _arrivals(fg.get(d, _NOTHING)) for d in Direction},
-        in_flight_ios={d: raw["inflight"].get(d, 0) for d in Direction},
+        in_flight_ios={d: _u64(raw["inflight"].get(d, 0)) for d in Direction},
         idle=raw["state"] == "idle",
-        last_activity_ns=raw["last_ns"],
-        run_bytes={d: tuple(raw.get("runs", _NOTHING).get(d, ())) for d in Direction},
-        gap_counts=tuple(raw.get("gaps", ())),
-        gap_sums_ns=tuple(raw.get("gaps_ns", ())),
+        last_activity_ns=_u64(raw["last_ns"]),
+        run_bytes={d: _histogram(raw.get("runs", _NOTHING).get(d, _EMPTY)) for d in Direction},
+        gap_counts=_histogram(raw.get("gaps", _EMPTY)),
+        gap_sums_ns=_histogram(raw.get("gaps_ns", _EMPTY)),
         paths={
             (Direction(direction), path): _timed(flow)
             for direction, paths in raw.get("path", _NOTHING).items()
             for path, flow in paths.items()
         },
         bypass={why: _flow(flow) for why, flow in raw.get("bypass", _NOTHING).items()},
-        backing_depth_ios=depth.get("read", 0) + depth.get("write", 0),
+        backing_depth_ios=_u64(depth.get("read", 0)) + _u64(depth.get("write", 0)),
         backing_latency={
-            d: tuple(backing.get(d, _NOTHING).get("fg", _NOTHING).get("lat", ())) for d in Direction
+            d: _histogram(backing.get(d, _NOTHING).get("fg", _NOTHING).get("lat", _EMPTY))
+            for d in Direction
         },
-        destage_queued=Flow(destage.get("queued_ios", 0), destage.get("queued_bytes", 0)),
-        destage_done=Flow(destage.get("done_ios", 0), destage.get("done_bytes", 0)),
-        lost=dict(raw.get("lost", _NOTHING)),
-        destage_in_flight_ios=destage.get("inflight_ios"),
+        destage_queued=_destage(destage, "queued"),
+        destage_done=_destage(destage, "done"),
+        lost={what: _u64(count) for what, count in raw.get("lost", _NOTHING).items()},
+        # Old recordings have none.
+        destage_in_flight_ios=_u64(destage["inflight_ios"]) if "inflight_ios" in destage else None,
     )
+
+
+def _destage(raw: Json, which: str) -> Flow:
+    return Flow(_u64(raw.get(f"{which}_ios", 0)), _u64(raw.get(f"{which}_bytes", 0)))
 
 
 def _edge(raw: Json) -> Edge:
     kind = EdgeKind(raw["edge"])
     length_ns = raw["gap_ns"] if kind is EdgeKind.BUSY else raw["idle_ns"]
-    return Edge(raw["vol"], raw["ns"], kind, length_ns)
+    return Edge(raw["vol"], raw["ns"], kind, _u64(length_ns))
 
 
 def _queue(raw: Json) -> QueueSample:
     return QueueSample(
         raw["vol"],
         raw["ns"],
-        raw["inflight"],
-        raw["done_ios"],
-        raw["done_bytes"],
-        raw.get("reads", 0),
+        _u64(raw["inflight"]),
+        _u64(raw["done_ios"]),
+        _u64(raw["done_bytes"]),
+        _u64(raw.get("reads", 0)),
         # Recordings of version 0.1 have `held`.
-        raw["awaiting_write"] if "awaiting_write" in raw else raw.get("held", 0),
+        _u64(raw["awaiting_write"] if "awaiting_write" in raw else raw.get("held", 0)),
     )
 
 
@@ -163,9 +178,9 @@ def _attribution(raw: Json) -> AttributionRecord:
     period = AttributionPeriod(
         since_ns,
         until_ns,
-        {_count(id_, _ID_MAX): Misses(*map(_count, misses)) for id_, *misses in cgroups},
+        {_count(id_, _U64_MAX): Misses(*map(_count, misses)) for id_, *misses in cgroups},
         {
-            FileId(_count(dev, _DEV_MAX), _count(inode, _ID_MAX)): Misses(*map(_count, misses))
+            FileId(_count(dev, _DEV_MAX), _count(inode, _U64_MAX)): Misses(*map(_count, misses))
             for dev, inode, *misses in files
         },
         _count(raw["cgroups_left_out"]) + _count(raw["cgroups_dropped"]),
@@ -185,6 +200,23 @@ def _count(value: object, most: int = (1 << 53)) -> int:
     if type(value) is not int or not 0 <= value <= most:
         raise ValueError(f"no count: {value!r:.40}")
     return value
+
+
+def _u64(value: object) -> int:
+    # As _count, without a second call: a tick has dozens.
+    if type(value) is not int or not 0 <= value <= _U64_MAX:
+        raise ValueError(f"no count: {value!r:.40}")
+    return value
+
+
+def _histogram(values: object) -> tuple[int, ...]:
+    """Check a list of counts."""
+    if not isinstance(values, list) or len(values) > HISTOGRAM_BUCKETS_MAX:
+        raise ValueError("no list of counts, or too many")
+    # Looked at together, which is faster than one by one.
+    if values and ({*map(type, values)} != {int} or min(values) < 0 or max(values) > _U64_MAX):
+        raise ValueError(f"no counts: {values!r:.40}")
+    return tuple(values)
 
 
 def _error(raw: Json) -> Record:
@@ -212,7 +244,9 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "attribution": _attribution,
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
     "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "requested")),
-    "warn": lambda raw: ProbeWarning(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),
+    "warn": lambda raw: ProbeWarning(
+        raw["ns"], raw["what"], _u64(raw.get("n", 0)), raw.get("text", "")
+    ),
     "error": _error,
     "bye": lambda raw: Bye(raw["ns"], raw["why"]),
 }

@@ -13,14 +13,18 @@ bare output of `ebbgate-probe` is a valid recording, in which the dirty level is
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.records import Record
 from ebbgate.model.volume import STATE_LEVELS, Kind, VolumeState
-from ebbgate.probes.protocol import BadRecord, parse_line
+from ebbgate.probes.protocol import DAMAGE, BadRecord, parse_line
+
+_WORDS: Final = ("state", "cache_mode")
+"""The levels that are words; the others are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +110,33 @@ def _own(line: str) -> SysfsSnapshot | RecordingHeader | None:
         if kind == "origin":
             return RecordingHeader(str(raw["text"]))
         return _seen(raw) if kind == "sysfs" else None
-    except (ValueError, KeyError, TypeError) as error:
+    except DAMAGE as error:
         raise BadRecord(f"{type(error).__name__}: {error} in {line[:120]!r}") from error
 
 
 def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
+    knobs = raw.get("knobs", {})
+    if not isinstance(raw["vol"], str) or type(raw["ns"]) is not int:
+        raise TypeError("vol is no name or ns no number")
+    if not all(isinstance(value, str) for value in knobs.values()):
+        raise TypeError("a knob that is no text")
     state = VolumeState(
         at_ns=raw["ns"],
-        **{name: raw.get(name) for name in STATE_LEVELS},
-        knobs=raw.get("knobs", {}),
+        **{name: _level(name, raw.get(name)) for name in STATE_LEVELS},
+        knobs=knobs,
         dm=_dm_status(raw["dm"]) if "dm" in raw else None,
         disk_write_cache=raw.get("disk_write_cache") is True,
     )
     return SysfsSnapshot(raw["vol"], state)
+
+
+def _level(name: str, value: Any) -> Any:
+    """Check a level: a word, a finite number, or None where it is unknown."""
+    if value is None or (name in _WORDS and isinstance(value, str)):
+        return value
+    if name in _WORDS or type(value) not in (int, float) or not math.isfinite(value):
+        raise TypeError(f"no {name}: {value!r:.40}")
+    return value
 
 
 def _dm_status(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:

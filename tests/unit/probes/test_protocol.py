@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ from ebbgate.probes.protocol import (
     CGROUPS_MAX,
     FILES_MAX,
     HEAT_CHUNKS_MAX,
+    HISTOGRAM_BUCKETS_MAX,
     NOT_TRACKED,
     BadRecord,
     parse_line,
@@ -285,7 +287,14 @@ def test_another_protocol_version_is_refused_with_the_next_step(protocol: object
         json.dumps({**ATTRIBUTION, "until_ns": 32}),
         json.dumps({**ATTRIBUTION, "inodes_dropped": -1}),
         json.dumps({**ATTRIBUTION, "cgroups_left_out": "1"}),
+        json.dumps({**QUEUE, "inflight": None}),
+        json.dumps({**QUEUE, "done_ios": "3"}),
+        '{"t":"edge","ns":1,"vol":"b","edge":"busy","gap_ns":1.5}',
+        '{"t":"warn","ns":1,"what":"ring","n":null}',
         '{"t":"bye","ns":"now","why":"quit"}',
+        '{"t":"bye","ns":-1,"why":"quit"}',
+        '{"t":' + "[" * 100_000,
+        '{"t":"bye","ns":1,"why":' + '{"a":' * 100_000,
         '{"t":"bye","why":"quit"}',
         '{"t":"track","ns":1,"vol":["bcache0"]}',
         b"\xff\xfe",
@@ -294,6 +303,49 @@ def test_another_protocol_version_is_refused_with_the_next_step(protocol: object
 def test_a_damaged_line_is_a_bad_record(line: str | bytes) -> None:
     with pytest.raises(BadRecord):
         parse_line(line)
+
+
+WRONG: tuple[object, ...] = (None, "1", 1.0, -1, True, [1], {}, 1 << 64)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", ["ios", "bytes", "sync"])
+def test_a_tick_with_a_count_of_a_wrong_type_is_a_bad_record(name: str, wrong: object) -> None:
+    with pytest.raises(BadRecord):
+        parse_line(json.dumps(probe_tick(fg={"read": {"ios": 0, "bytes": 0, name: wrong}})))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda wrong: {"last_ns": wrong},
+        lambda wrong: {"ns": wrong},
+        lambda wrong: {"inflight": {"read": wrong}},
+        lambda wrong: {"lost": {"ring": wrong}},
+        lambda wrong: {"bypass": {"other": {"ios": wrong}}},
+        lambda wrong: {"path": {"read": {"hit": {"bytes": wrong}}}},
+        lambda wrong: {"path": {"read": {"hit": {"lat": [0, wrong]}}}},
+        lambda wrong: {"runs": {"write": [0, wrong]}},
+        lambda wrong: {"gaps": [wrong]},
+        lambda wrong: {"gaps_ns": [wrong]},
+        lambda wrong: {"destage": {"done_ios": wrong}},
+        lambda wrong: {"destage": {"inflight_ios": wrong}},
+        lambda wrong: {"dev": {"backing": {"depth": {"read": wrong}}}},
+        lambda wrong: {"dev": {"backing": {"read": {"fg": {"lat": [wrong]}}}}},
+    ],
+)
+def test_a_tick_with_a_wrong_number_is_a_bad_record(
+    fields: Callable[[object], dict[str, Any]], wrong: object
+) -> None:
+    with pytest.raises(BadRecord):
+        parse_line(json.dumps(probe_tick(**fields(wrong))))
+
+
+@pytest.mark.parametrize("histogram", [None, 7, "07", {"0": 1}, [0] * (HISTOGRAM_BUCKETS_MAX + 1)])
+def test_a_tick_with_a_wrong_histogram_is_a_bad_record(histogram: object) -> None:
+    with pytest.raises(BadRecord):
+        parse_line(json.dumps(probe_tick(gaps=histogram)))
 
 
 JSON = st.recursive(

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
 from ebbgate.model.heat import ChunkMisses
 from ebbgate.policy.engine import Policy
-from ebbgate.probes.recording import SysfsSnapshot, read_recording, sysfs_line
+from ebbgate.probes.recording import Damaged, SysfsSnapshot, read_recording, sysfs_line
 from ebbgate.replay.recording import steps
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import probe_tick, volume_state
@@ -28,6 +29,34 @@ def test_misses_reach_the_frame() -> None:
     assert frame is not None
     assert frame.heat is not None
     assert frame.heat.chunks == (ChunkMisses(7, 2, 0, 1),)
+
+
+SYSFS = json.loads(sysfs_line("bcache0", volume_state()))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        json.dumps(probe_tick(fg={"read": {"ios": None}})),
+        json.dumps({**SYSFS, "dirty_bytes": "420"}),
+        json.dumps({**SYSFS, "cache_bytes": math.inf}),
+        json.dumps({**SYSFS, "in_use_ratio": True}),
+        json.dumps({**SYSFS, "state": 7}),
+        json.dumps({**SYSFS, "knobs": {"writeback_percent": 10}}),
+        json.dumps({**SYSFS, "knobs": ["writeback_percent"]}),
+        json.dumps({**SYSFS, "ns": None}),
+        json.dumps({**SYSFS, "vol": []}),
+    ],
+)
+def test_a_line_with_a_value_of_a_wrong_type_is_named_by_its_number(line: str) -> None:
+    good = json.dumps(probe_tick(ns=NS_PER_S))
+    first, damaged, last = read_recording([good, line, good])
+    assert first == last
+    assert isinstance(damaged, Damaged)
+    assert damaged.line == 2
+    assert line[:40] in damaged.why
+    assert len(list(steps([first, damaged, last], Policy()))) == 2
 
 
 @pytest.mark.parametrize("known", [True, False])
