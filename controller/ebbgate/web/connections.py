@@ -6,10 +6,11 @@ one. Silent connections cost their client nothing, so they are closed first; a c
 request is being answered is closed only for a client that holds fewer than its owner.
 
 What a client is: from another machine its address (of IPv6 its /64, since one machine may use all
-of it; a socket of IPv6 has IPv4 clients as `::ffff:a.b.c.d`, which are taken for `a.b.c.d`). On the loopback every user of the machine comes from the same address, and may come from
-any of 127.0.0.0/8, so an address says nothing there: the client is the user (uid) that owns the
-other end of the connection. A proxy or an ssh tunnel is one client for everybody behind it, which
-is why a client may have as much as half of all.
+of it; a socket of IPv6 has IPv4 clients as `::ffff:a.b.c.d`, which are taken for `a.b.c.d`). On the
+loopback every user of the machine comes from the same address, and may come from any of
+127.0.0.0/8, so an address says nothing there: the client is the user (uid) that owns the other end
+of the connection. A proxy or an ssh tunnel is one client for everybody behind it, which is why a
+client may have as much as half of all.
 """
 
 from __future__ import annotations
