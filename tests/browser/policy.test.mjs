@@ -35,6 +35,30 @@ test("a policy error is shown at its line, and a valid policy is saved", async (
   await page.locator('.toast[data-state="good"]', { hasText: name }).waitFor();
 });
 
+test("text that is not saved is kept while another page is shown", async (page) => {
+  await harness.visit(page, "policy");
+  const area = page.getByLabel("Policy text");
+  const note = page.getByText("These changes are not saved.");
+  await page.getByText("✓ Valid").waitFor();
+  const before = await area.inputValue();
+  await area.press("Control+End");
+  await area.pressSequentially("# mine");
+  assert.equal(await note.count(), 0);
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.waitForSelector(harness.PAGES.overview);
+  await page.getByRole("link", { name: "Policy", exact: true }).click();
+  await note.waitFor();
+  assert.equal(await area.inputValue(), `${before}# mine`);
+  await harness.shot(page, "policy-draft");
+  const asked = page.waitForEvent("dialog");
+  await page.close({ runBeforeUnload: true });
+  await (await asked).dismiss();
+  await page.getByRole("button", { name: "Discard …" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
+  await note.waitFor({ state: "hidden" });
+  assert.equal(await area.inputValue(), before);
+});
+
 test("a key without effect is named, and the policy is valid", async (page) => {
   await harness.visit(page, "policy");
   await page.getByLabel("Policy text").fill(NOTED);

@@ -10,20 +10,24 @@ import { confirm } from "./dialog";
 import { button, fill, h, table, text, uid } from "./dom";
 import { dryRun } from "./dryRun";
 import { editor, type Editor } from "./editor";
+import { fileList, nameOf, NEW, NEW_TEXT, textOf } from "./policyFiles";
 import { errorItems, noteItems } from "./problems";
 import { retry } from "./retry";
 import type { View } from "./view";
 import { errorText, requestChange } from "./actions";
 
 const CHECK_AFTER_MS = 500;
-const NEW_TEXT = `version: 1
-name: my-policy
-why: Describe what this policy is for.
-match: {volume: "*"}
-strategies:
-  - idle_destage
-  - stream_bypass
-`;
+
+interface Draft {
+  name: string;
+  text: string;
+}
+
+/** Unsaved texts by `Page.file`, the newest last; they outlive the page. */
+const drafts = new Map<string, Draft>();
+window.addEventListener("beforeunload", (event) => {
+  if (drafts.size > 0) event.preventDefault();
+});
 
 interface Page {
   policies: Policies | null;
@@ -35,6 +39,10 @@ interface Page {
   files: HTMLElement;
   effective: HTMLElement;
   timer: number | undefined;
+  /** Says that the text is a draft. */
+  note: HTMLElement;
+  /** The file in the editor; otherwise `NEW` and the name of a shipped policy. */
+  file: string;
   /** The text last loaded or saved; other text is not discarded without a confirmation. */
   saved: string;
 }
@@ -65,6 +73,7 @@ export function policyPage(parent: HTMLElement, route: Route): View {
         "div",
         { class: "policy-main" },
         h("div", { class: "field" }, label, page.name),
+        page.note,
         page.edit.element,
         page.verdict,
         page.errors,
@@ -112,71 +121,33 @@ function make(): Page {
     files: h("nav", { "aria-label": "Policies" }),
     effective: h("div"),
     timer: undefined,
+    note: h("p", { class: "remark", role: "status", hidden: true }),
+    file: NEW,
     saved: NEW_TEXT,
   };
   page.edit.set(NEW_TEXT);
-  page.name.value = "my-policy";
+  page.name.value = nameOf(NEW);
+  page.name.addEventListener("input", () => keepDraft(page));
   return page;
 }
 
 async function read(page: Page, wanted: string): Promise<void> {
   page.policies = await get<Policies>("policies");
-  drawFiles(page);
+  fill(
+    page.files,
+    fileList(page.policies, (file, body) => void choose(page, file, body)),
+  );
   fill(page.effective, effectiveTable(page.policies));
-  const first = page.policies.files.find((file) => file.name === wanted) ?? page.policies.files[0];
-  if (first && page.saved === NEW_TEXT && page.edit.get() === NEW_TEXT)
-    load(page, first.name, first.text ?? "");
+  const { files } = page.policies;
+  const first = files.find((file) => file.name === wanted) ?? files[0];
+  const draft = wanted === "" ? [...drafts.keys()].at(-1) : undefined;
+  const file = draft ?? first?.name ?? NEW;
+  const untouched = page.saved === NEW_TEXT && page.edit.get() === NEW_TEXT;
+  if (untouched && (file !== NEW || drafts.has(NEW))) load(page, file, textOf(page.policies, file));
   else void check(page, false);
 }
 
-function drawFiles(page: Page): void {
-  const { files, shipped } = page.policies ?? { files: [], shipped: [] };
-  const own = files.map((file) =>
-    h(
-      "li",
-      {},
-      button(
-        [
-          file.name,
-          !file.ok &&
-            h(
-              "span",
-              { class: "badge", "data-weight": "fault" },
-              plural(file.errors.length, "error"),
-            ),
-        ],
-        () => void choose(page, file.name, file.text ?? ""),
-        { class: "pick" },
-      ),
-    ),
-  );
-  const given = shipped.map((each) =>
-    h(
-      "li",
-      {},
-      button(
-        [each.name, h("small", {}, each.why)],
-        () => void choose(page, "my-policy", each.text),
-        { class: "pick" },
-      ),
-    ),
-  );
-  fill(
-    page.files,
-    h("h2", {}, "Your files"),
-    own.length > 0 ? h("ul", {}, own) : h("p", { class: "hint" }, folderHint(page.policies)),
-    button("New", () => void choose(page, "my-policy", NEW_TEXT)),
-    h("h2", {}, "Start from a shipped policy"),
-    h("ul", {}, given),
-  );
-}
-
-function folderHint(policies: Policies | null): string {
-  if (policies?.folder_why) return `${policies.folder}: ${policies.folder_why}`;
-  return "None. All volumes use adaptive.";
-}
-
-async function choose(page: Page, name: string, body: string): Promise<void> {
+async function choose(page: Page, file: string, body: string): Promise<void> {
   const edited = page.edit.get() !== page.saved;
   if (
     edited &&
@@ -187,17 +158,36 @@ async function choose(page: Page, name: string, body: string): Promise<void> {
     ))
   )
     return;
-  load(page, name, body);
+  drafts.delete(page.file);
+  load(page, file, body);
 }
 
-function load(page: Page, name: string, body: string): void {
-  page.name.value = name;
+/** Shows a file, with the changes that were not saved. */
+function load(page: Page, file: string, body: string): void {
+  const draft = drafts.get(file);
+  page.file = file;
+  page.name.value = draft?.name ?? nameOf(file);
   page.saved = body;
-  page.edit.set(body);
+  page.edit.set(draft?.text ?? body);
+  page.note.hidden = !draft;
+  if (draft)
+    fill(
+      page.note,
+      "These changes are not saved. ",
+      button("Discard …", () => void choose(page, file, body), { class: "button small" }),
+    );
   void check(page, false);
 }
 
+function keepDraft(page: Page): void {
+  const body = page.edit.get();
+  drafts.delete(page.file);
+  if (body === page.saved) page.note.hidden = true;
+  else drafts.set(page.file, { name: page.name.value, text: body });
+}
+
 function changed(page: Page): void {
+  keepDraft(page);
   window.clearTimeout(page.timer);
   page.timer = window.setTimeout(() => void check(page, false), CHECK_AFTER_MS);
 }
@@ -252,7 +242,10 @@ async function save(page: Page): Promise<void> {
     text: body,
   });
   if (outcome?.ok !== true) return;
+  drafts.delete(page.file);
+  page.file = name;
   page.saved = body;
+  keepDraft(page);
   history.replaceState(null, "", format("policy", name));
   await read(page, name).catch((problem: unknown) => text(page.verdict, errorText(problem)));
 }
