@@ -60,6 +60,11 @@ class LiveRow(NamedTuple):
     text: str
 
 
+def is_fresh(at_unix_ns: int, now_unix_ns: int) -> bool:
+    """Whether the daemon wrote it within the last seconds, as it does while it runs."""
+    return now_unix_ns - at_unix_ns <= STATUS_STALE_NS
+
+
 @dataclass(frozen=True, slots=True)
 class TimedStatus(Generic[_S]):
     """A status, and when the daemon wrote it."""
@@ -73,8 +78,8 @@ class TimedStatus(Generic[_S]):
         return cls(row.at_unix_ns, status_from_text(status, row.text))
 
     def fresh(self, now_unix_ns: int) -> bool:
-        """Whether the daemon wrote it within the last seconds, as it does while it runs."""
-        return now_unix_ns - self.at_unix_ns <= STATUS_STALE_NS
+        """See is_fresh."""
+        return is_fresh(self.at_unix_ns, now_unix_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.model.status import DAEMON, DaemonStatus, VolumeStatus
-from ebbgate.store.queries import LiveRow, Statuses, TimedStatus
+from ebbgate.store.queries import LiveRow, Statuses, TimedStatus, is_fresh
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.units import NS_PER_S
 from ebbgate.web import convert
@@ -98,9 +98,10 @@ class Snapshot:
 
     @cached_property
     def content_key(self) -> object:
-        """Equal for snapshots between which only time has passed."""
+        """Equal for snapshots between which only time has passed, and no status has become old."""
         times = {name: each.row.at_unix_ns for name, each in self.statuses.items()}
-        return self.alive, self.why, times
+        stale = [name for name, at_ns in times.items() if not is_fresh(at_ns, self.now_unix_ns)]
+        return self.alive, self.why, times, stale
 
     @cached_property
     def live(self) -> Statuses:

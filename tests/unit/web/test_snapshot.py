@@ -74,6 +74,16 @@ def test_age_is_that_of_the_snapshot(web: WebHarness) -> None:
         assert each["at_unix_s"] == first[each["volume"]]["at_unix_s"]
 
 
+def test_a_status_that_becomes_old_is_news_once(web: WebHarness) -> None:
+    """An open dashboard gets volumes only when their content has changed."""
+    keys = []
+    with web.daemon():
+        for _ in range(4):
+            keys.append(web.api.databases.snapshot().content_key)
+            web.now_ns += 4 * NS_PER_S
+    assert [keys[at] == keys[at + 1] for at in range(3)] == [True, False, True]
+
+
 @pytest.mark.parametrize("window_s", [1, 300, 7200])
 def test_hit_ratio_covers_all_samples(web_history: Path, window_s: int) -> None:
     until_ns = NOW_S * NS_PER_S
