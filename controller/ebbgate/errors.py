@@ -10,6 +10,7 @@ EbbgateError                 message, hint (the next step), exit code
   ConfigError           78   error in a settings or policy file
   AlreadyRunning        75   another daemon is running
   ActuationError        74   a knob could not be written or restored
+  OutputError           74   the output could not be written
 """
 
 from __future__ import annotations
@@ -57,6 +58,16 @@ class ActuationError(EbbgateError):
     """A knob could not be written or restored (EX_IOERR)."""
 
     exit_code = 74
+
+
+class OutputError(EbbgateError):
+    """The output could not be written (EX_IOERR). `reader_gone`: nobody reads the pipe."""
+
+    exit_code = 74
+
+    def __init__(self, message: str, *, reader_gone: bool) -> None:
+        super().__init__(message)
+        self.reader_gone = reader_gone
 
 
 class AlreadyRunning(EbbgateError):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +13,8 @@ import click
 
 from ebbgate import __version__
 from ebbgate.cli.context import Command, Context, print_error, with_context
-from ebbgate.errors import EbbgateError, UsageError
+from ebbgate.cli.output import discard_output, open_output
+from ebbgate.errors import EbbgateError, OutputError, UsageError
 
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
@@ -64,7 +64,7 @@ Terms:
 \b
 Exit codes:
   0   done                        70  internal error
-  64  wrong command line          74  a knob could not be written or restored
+  64  wrong command line          74  a knob or the output could not be written
   66  no such volume or file      75  another daemon is running
   69  kernel, probe or daemon     77  needs root
       not available               78  error in a settings or policy file
@@ -132,6 +132,7 @@ def app(
 def main(argv: Sequence[str] | None = None, context: Context | None = None) -> int:
     """Run one command and return its exit code. Never raises, whatever the user typed."""
     context = context or Context()
+    open_output()
     try:
         result = app.main(
             list(argv) if argv is not None else None,
@@ -139,8 +140,15 @@ def main(argv: Sequence[str] | None = None, context: Context | None = None) -> i
             standalone_mode=False,
             obj=context,
         )
+        sys.stdout.flush()
         # click returns its own code after `--help`; commands return theirs or nothing.
         return result if isinstance(result, int) else 0
+    except OutputError as error:
+        discard_output()
+        if error.reader_gone:
+            return EXIT_BROKEN_PIPE
+        print_error(error, context.json)
+        return error.exit_code
     except EbbgateError as error:
         print_error(error, context.json)
         return error.exit_code
@@ -150,10 +158,6 @@ def main(argv: Sequence[str] | None = None, context: Context | None = None) -> i
         return wrong.exit_code
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Without this Python reports the broken pipe again when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
 
 
 def _usage_hint(error: click.UsageError) -> str:

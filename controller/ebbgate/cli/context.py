@@ -6,6 +6,7 @@ I/O: reads the settings file; stdout and stderr.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
@@ -137,7 +138,9 @@ def emit(context: Context, document: Document, draw: Callable[[Page, Document], 
 
 def print_json(document: Document) -> None:
     """Print one JSON document; keys keep their order."""
-    text = json.dumps(document, indent=2, ensure_ascii=False)
+    # Another encoding may lack a character, which JSON can escape.
+    utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+    text = json.dumps(document, indent=2, ensure_ascii=not utf8)
     sys.stdout.write(f"{escape_json(text)}\n")
     sys.stdout.flush()
 
