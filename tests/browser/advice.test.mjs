@@ -27,6 +27,22 @@ test(
   { width: 360, height: 760 },
 );
 
+for (const [why, clipboard] of [
+  ["there is no clipboard", "undefined"],
+  ["the clipboard refuses it", "{ writeText: () => Promise.reject(new Error()) }"],
+]) {
+  test(`a command is selected where ${why}`, async (page) => {
+    const property = `{ configurable: true, value: ${clipboard} }`;
+    await page.addInitScript(`Object.defineProperty(navigator, "clipboard", ${property})`);
+    await harness.visit(page, "advice");
+    const first = page.locator(".command").first();
+    await first.getByRole("button", { name: "Copy" }).click();
+    await first.getByRole("button", { name: "Press Ctrl+C" }).waitFor();
+    const selected = await page.evaluate(() => getSelection().toString());
+    assert.equal(selected, await first.locator("code").textContent());
+  });
+}
+
 test("undo of an applied advice releases its knobs only", async (page) => {
   await harness.visit(page, "advice");
   const advised = page.locator(".advice[data-weight]");
