@@ -87,8 +87,6 @@ def _draw(page: Page, view: VolumeView, history: Sequence[Document]) -> None:
     draw_sentence(page, view)
     if status.miss_ratio is not None:
         page.line(f"{MODELLED}: {format.hit_ratios(status.miss_ratio)}", indent=2)
-    if status.promotion is not None:
-        page.line(format.promotion(status.promotion), indent=2)
     for proposal in status.proposals:
         page.gap()
         _proposal(page, proposal)

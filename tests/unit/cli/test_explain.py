@@ -92,6 +92,7 @@ def test_it_tells_why_moves_into_the_cache_wait(cli: Cli) -> None:
         out = " ".join(cli("explain", "bcache0").out.split())
     assert "users' misses brought in 310 blocks, and reads were stopped for it 2 times" in out
     assert "waits: users' misses are promoted" in out
+    assert out.count("hot data:") == 1
 
 
 def test_too_few_reads_give_no_figures(cli: Cli) -> None:
