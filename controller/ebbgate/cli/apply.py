@@ -4,12 +4,19 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.context import Context, Document, emit, print_note, volume_argument, with_context
+from ebbgate.cli.context import (
+    Context,
+    Document,
+    emit,
+    need_terminal,
+    print_note,
+    volume_argument,
+    with_context,
+)
 from ebbgate.cli.daemon_status import look, need_daemon
 from ebbgate.cli.doctor import device_users, facts_of
 from ebbgate.cli.intents import ask
@@ -25,7 +32,6 @@ from ebbgate.doctor.remedy import (
     is_undo,
     undo_commands,
 )
-from ebbgate.errors import UsageError
 from ebbgate.kernel.run import run
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Volume
@@ -65,8 +71,7 @@ def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
 
 
 def _confirm(advice: Advice, volume: Volume) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError("cannot ask for confirmation: no terminal", "add --yes")
+    need_terminal()
     print_note(f"{advice.id} {SEVERITY[advice.weight]}: {advice.text}")
     if advice.effect:
         print_note(f"Effect: {advice.effect}")

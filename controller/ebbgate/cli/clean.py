@@ -9,6 +9,7 @@ from ebbgate.cli.context import (
     Context,
     duration_of,
     emit,
+    need_terminal,
     print_note,
     volume_argument,
     with_context,
@@ -59,6 +60,7 @@ def clean(context: Context, volume: str, within: str, yes: bool) -> None:
     within_ns = _duration_ns(within)
     need_daemon(context)
     if not yes:
+        need_terminal()
         print_note(_WARNING if found.kind is Kind.DM_CACHE else _WARNING_FLUSH)
         click.confirm(f"Clean {clean_text(found.title)}?", abort=True, err=True)
     answer = ask(context, IntentKind.CLEAN, found, {"within_ns": within_ns})

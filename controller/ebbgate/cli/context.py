@@ -155,6 +155,12 @@ def print_error(error: EbbgateError, as_json: bool) -> None:
         report_failure("ebbgate", RESTORE_FAILED, error)
 
 
+def need_terminal() -> None:
+    """Raises UsageError where nobody can be asked for confirmation."""
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise UsageError("cannot ask for confirmation: no terminal", "add --yes")
+
+
 def print_note(text: str) -> None:
     """Print a note on stderr, so that stdout has only the result."""
     print(clean_lines(text), file=sys.stderr, flush=True)

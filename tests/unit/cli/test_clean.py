@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from ebbgate.kernel.sysfs import Sysfs
@@ -32,6 +34,15 @@ def test_an_invalid_time_is_refused(mapped: Cli, within: str) -> None:
 
 def test_clean_without_a_daemon_asks_nothing(mapped: Cli) -> None:
     assert mapped("clean", "vg/data").code == 69
+
+
+def test_clean_without_a_terminal_needs_yes(mapped: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with mapped.daemon(answers=(True, "done")):
+        result = mapped("clean", "vg/data")
+    assert (result.code, result.out) == (64, "")
+    assert result.err == "ebbgate: cannot ask for confirmation: no terminal\n  add --yes\n"
+    assert mapped.intents() == []
 
 
 def test_clean_reaches_the_daemon(mapped: Cli) -> None:
