@@ -108,6 +108,25 @@ test("a late answer for an earlier period does not replace the charts", async (p
   assert.equal(await page.getByText("decisions of this period are marked").count(), 0);
 });
 
+test("no older decisions are offered once the list is full", async (page) => {
+  await page.route(/api\/v1\/decisions\?/, async (route) => {
+    const answer = await route.fetch();
+    const body = await answer.json();
+    const before = Number(new URL(route.request().url()).searchParams.get("before_id")) || 10_001;
+    const rows = Array.from({ length: 500 }, (_, i) => ({
+      ...body.decisions[0],
+      id: before - 1 - i,
+    }));
+    return route.fulfill({ json: { decisions: rows, next_before_id: before - 500 } });
+  });
+  await harness.visit(page, "decisions");
+  const more = page.getByRole("button", { name: "Show older" });
+  await page.getByText("500 decisions shown.").waitFor();
+  await more.click();
+  await page.getByText("1,000 decisions shown. Narrow the filters to see older ones.").waitFor();
+  assert.ok(await more.isHidden());
+});
+
 test("a gate change offers to stop tuning instead of undo", async (page) => {
   await page.goto(`${harness.URL_}/#/decisions?volume=bcache0`);
   await page.waitForSelector(".decision .writes");

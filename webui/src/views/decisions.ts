@@ -60,13 +60,13 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     list.rows = merged(before === null ? [] : list.rows, found.decisions, KEPT);
     list.next = found.next_before_id;
     list.waiting = 0;
-    text(state, list.rows.length === 0 ? "" : `${plural(list.rows.length, "decision")} shown.`);
+    text(state, shownText(list));
     draw();
   }
   function draw(): void {
     newer.hidden = list.waiting === 0;
     text(newer, `Show ${plural(list.waiting, "newer decision")}`);
-    more.hidden = list.next === null;
+    more.hidden = list.next === null || isFull(list);
     fill(rows, list.rows.length === 0 ? empty(filters.query()) : byDay(list.rows));
   }
   const stops = [
@@ -88,6 +88,17 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     }),
   ];
   return { destroy: () => stops.forEach((stop) => stop()) };
+}
+
+/** Older rows would not be kept. */
+function isFull(list: List): boolean {
+  return list.rows.length >= KEPT;
+}
+
+function shownText(list: List): string {
+  if (list.rows.length === 0) return "";
+  const hint = list.next !== null && isFull(list) ? " Narrow the filters to see older ones." : "";
+  return `${plural(list.rows.length, "decision")} shown.${hint}`;
 }
 
 function page(query: Readonly<Record<string, string>>, before: number | null): Promise<Decisions> {
