@@ -223,6 +223,7 @@ def test_a_file_that_hangs_is_tried_less_and_less_often(
     for _ in range(12):
         people.passes(5 * MINUTE_NS)
     assert len(FakeProcess.made) - before == 6
+    monkeypatch.setattr(pin_touches, "_OPEN_S", 30.0)
     FakeProcess.found = {}
     people.passes(60 * MINUTE_NS)
     assert people.state() is PinState.HOT
