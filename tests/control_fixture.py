@@ -98,6 +98,8 @@ class ControlHarness:
         self.call(done)
 
     def stop(self) -> None:
+        """A request that stays pending would be reported in whatever test collects it."""
+        self.finish()
         end(self._loop, self._thread, self.control)
 
 

@@ -209,7 +209,9 @@ def test_an_exception_in_a_handler_is_answered_and_logged_once(
 ) -> None:
     client.ask(kind="bug")
     assert client.read()["text"] == "internal error: ZeroDivisionError"
-    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+    # Not what asyncio says of the tasks of other tests.
+    ours = [record for record in caplog.records if record.name.startswith("ebbgate.")]
+    assert len([record for record in ours if record.levelno >= logging.ERROR]) == 1
     client.ask()
     assert client.read()["state"] == "accepted"
     answers(harness)
