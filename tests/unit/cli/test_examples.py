@@ -19,6 +19,9 @@ from tests.policy_texts import EXAMPLE, SHIPPED
 from tests.programs import environment
 from tests.prometheus import program
 
+pytestmark = pytest.mark.timeout(300)
+"""The first test of the playbook may have to fetch Ansible."""
+
 EXAMPLES = REPO / "packaging" / "examples"
 BAD = "version: 1\nname: bad\nobjectives: {read_latncy_p99: 30ms}\n"
 
