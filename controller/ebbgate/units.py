@@ -91,6 +91,11 @@ def _parse(text: str, factors: Mapping[str, int], what: str) -> int:
     return round(float(match[1]) * factors[match[2]])
 
 
+def doubled(value: int, times: int, most: int) -> int:
+    """Return a value doubled so many times, `most` at most: the wait until the next try."""
+    return min(most, value << min(times, 64))
+
+
 def format_bytes(count_bytes: float) -> str:
     """Format bytes: `64 KiB`, `1.5 GiB`; three significant digits at most."""
     value = float(count_bytes)

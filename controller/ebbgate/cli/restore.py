@@ -59,7 +59,7 @@ _CHARS: Final = 24
 @click.option(
     "--keep-overrides",
     is_flag=True,
-    help="Keep what was set, held or drained for the next daemon; leave one that runs alone.",
+    help="Keep what was set, held or drained for the next daemon; change nothing while one runs.",
 )
 @click.option("--keep-wishes", is_flag=True, hidden=True)
 @with_context
@@ -105,7 +105,7 @@ def _warn(wrong: ConfigError, state_dir: Path) -> None:
 def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Document:
     """Restore through the daemon if one runs, else in this process.
 
-    With `keep_overrides` it leaves a daemon that runs alone. Waits for a daemon that starts or
+    With `keep_overrides` it changes nothing while a daemon runs. Waits for a daemon that starts or
     stops and for another restore. Raises AlreadyRunning if they take longer than some seconds, and
     what `ask` raises.
     """

@@ -28,12 +28,12 @@ from ebbgate.model.heat import CHUNK_BYTES, VolumeLayout
 from ebbgate.model.status import LayoutStatus
 from ebbgate.model.volume import Volume
 from ebbgate.policy.engine import Policy
-from ebbgate.units import NS_PER_S
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S, doubled
 
 _LOG = logging.getLogger(__name__)
 _PERIOD_NS: Final = 300 * NS_PER_S
-_RETRY_NS: Final = 60 * NS_PER_S
-_RETRY_NS_MAX: Final = 3600 * NS_PER_S
+_RETRY_NS: Final = MINUTE_NS
+_RETRY_NS_MAX: Final = HOUR_NS
 """A process that hangs in the kernel cannot be ended, so that there must not be many."""
 _ANSWER_S: Final = 1.5 * SECONDS_MAX
 _TRIES: Final = 3
@@ -66,7 +66,7 @@ class _Reading:
         """When the layout is due again."""
         if not self.failed:
             return self.began_ns + _PERIOD_NS
-        return self.ended_ns + min(_RETRY_NS << min(self.failures - 1, 8), _RETRY_NS_MAX)
+        return self.ended_ns + doubled(_RETRY_NS, self.failures - 1, _RETRY_NS_MAX)
 
 
 class LayoutReader:

@@ -22,7 +22,7 @@ from ebbgate.log_messages.volumes import PIN_COLD
 from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.text import SHOWN_MAX, clean_text
-from ebbgate.units import MINUTE_NS, format_ratio
+from ebbgate.units import HOUR_NS, MINUTE_NS, doubled, format_ratio
 from ebbgate.warm.pinning import (
     READS_PER_S_MAX,
     is_cold,
@@ -39,7 +39,7 @@ _PHASES: Final = 8
 _OPEN_S: Final = 30.0
 """To open a file takes no longer, unless its file system hangs."""
 _RETRY_NS: Final = MINUTE_NS
-_RETRY_NS_MAX: Final = 60 * MINUTE_NS
+_RETRY_NS_MAX: Final = HOUR_NS
 """A process that hangs in the kernel cannot be ended, so that there must not be many."""
 _SLOW: Final = 4
 """Touches may take so many times as long as at the highest rate."""
@@ -89,7 +89,7 @@ class _Touched:
     def fail(self, why: str, now_ns: int) -> None:
         """Keep that it could not be touched, and when to try again."""
         self.state, self.why = PinState.ABSENT, why
-        self.retry_ns = now_ns + min(_RETRY_NS << min(self.failures, 8), _RETRY_NS_MAX)
+        self.retry_ns = now_ns + doubled(_RETRY_NS, self.failures, _RETRY_NS_MAX)
         self.failures += 1
 
 

@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.records import Direction
-from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_MS, NS_PER_S
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_MS, NS_PER_S, doubled
 
 
 class WatchedSetting(StrEnum):
@@ -262,7 +262,7 @@ def bound_ns(before: LatencySample, params: RollbackParams) -> float:
 
 def suspend_ns(suspensions: int, params: RollbackParams) -> int:
     """Return how long a setting is suspended after this many suspensions in a row."""
-    return min(params.suspend_ns_max, params.suspend_ns << min(suspensions, 32))
+    return doubled(params.suspend_ns, suspensions, params.suspend_ns_max)
 
 
 def _similar_load(before: LatencySample, after: LatencySample, params: RollbackParams) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from ebbgate.model.volume import Kind
-from ebbgate.units import MINUTE_NS, NS_PER_S, format_bytes, format_ratio
+from ebbgate.units import MINUTE_NS, NS_PER_S, doubled, format_bytes, format_ratio
 
 READS_PER_S_MAX: Final = 500
 """Touches of a volume: some 2% of what a SATA SSD can do."""
@@ -61,7 +61,7 @@ def warm_again_ns(warmed: int) -> int:
     `warmed`: how many there were since the file was hot. A cache that does not take it, or loses it
     again, is asked less and less often.
     """
-    return min(_WARM_AGAIN_NS << min(warmed - 1, 8), _WARM_AGAIN_NS_MAX)
+    return doubled(_WARM_AGAIN_NS, warmed - 1, _WARM_AGAIN_NS_MAX)
 
 
 def limit_text(

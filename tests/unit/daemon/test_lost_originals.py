@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.actuators.ownership import identify
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.store.journal import read
-from ebbgate.store.journal_writer import JournalWriter
-from tests.builders import journal_entry
 from tests.gate_worker_fixture import REASON
 from tests.unit.daemon.test_volume_set import VolumeSetHarness
 from tests.waiting import until
@@ -30,20 +27,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
     def build(mode: Mode, found: str) -> VolumeSetHarness:
         harness = VolumeSetHarness(tmp_path, mode)
         made.append(harness)
-        device = identify(harness.sysfs, DELAY)
-        entry = journal_entry(
-            "writeback_delay",
-            original="30",
-            last_written="0",
-            device_uuid=device.uuid,
-            instance=device.instance,
-        )
-        harness.journal.put(entry)
-        harness.journal.stop()
-        harness.last_written.end(entry)
-        path = tmp_path / "state/journal.db"
-        harness.journal = JournalWriter(path, harness.last_written, (), [entry])
-        harness.daemon.volume_set.journal = harness.journal
+        harness.last_written.end(harness.leave_original(DELAY))
         harness.fake.write(DELAY, found)
         return harness
 

@@ -18,7 +18,7 @@ from ebbgate.actuators.ownership import identify
 from ebbgate.config.settings import Config
 from ebbgate.daemon import volume_set
 from ebbgate.daemon.daemon import Daemon
-from ebbgate.model.decision import Outcome
+from ebbgate.model.decision import JournalEntry, Outcome
 from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.records import ProbeWarning, TrackRefused
 from ebbgate.model.volume import Mode
@@ -80,6 +80,23 @@ class VolumeSetHarness:
     def appear(self) -> None:
         """As at a registration: the kernel's defaults."""
         self.fake.bcache()
+
+    def leave_original(self, path: str) -> JournalEntry:
+        """Have the journal that an earlier daemon left: `writeback_delay` was 30, then 0."""
+        device = identify(self.sysfs, path)
+        entry = journal_entry(
+            "writeback_delay",
+            original="30",
+            last_written="0",
+            device_uuid=device.uuid,
+            instance=device.instance,
+        )
+        self.journal.put(entry)
+        self.journal.stop()
+        state = self.folder / "state/journal.db"
+        self.journal = JournalWriter(state, self.last_written, (), [entry])
+        self.daemon.volume_set.journal = self.journal
+        return entry
 
     def override(self, knob: str, value: str, *, for_ns: int | None = None) -> Override:
         now = time.time_ns()
@@ -284,20 +301,7 @@ async def test_the_daemon_restores_what_failed_at_its_start(
     """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
     harness = make_harness(Mode.ADVISE)
     path = "/sys/block/bcache0/bcache/writeback_delay"
-    device = identify(harness.sysfs, path)
-    entry = journal_entry(
-        "writeback_delay",
-        original="30",
-        last_written="0",
-        device_uuid=device.uuid,
-        instance=device.instance,
-    )
-    harness.journal.put(entry)
-    harness.journal.stop()
-    harness.journal = JournalWriter(
-        tmp_path / "state/journal.db", harness.last_written, (), [entry]
-    )
-    harness.daemon.volume_set.journal = harness.journal
+    harness.leave_original(path)
     harness.fake.write(path, "0")
     await harness.looks()
     until(lambda: harness.fake.read(path) == "30")
