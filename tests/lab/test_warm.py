@@ -50,7 +50,6 @@ print(*[seen(*each) for each in ((True, 30), (True, 30), (False, 4), (True, 30))
 """Whether the end of a collection is seen, with and without one, before it counts as over."""
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("make", "share"), [(BcacheStack, 0.99), (DmCacheStack, 0.95)])
 def test_a_scattered_file_is_in_the_cache_after_a_warm_up(
     guest: Session, make: type[Stack], share: float

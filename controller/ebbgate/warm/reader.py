@@ -223,13 +223,37 @@ def check_statistics(device: Path) -> None:
     # A partition has those of its disk. The kernel resolves `..` behind the link.
     places = (device / "queue/iostats", device / "../queue/iostats")
     setting = next((place for place in places if place.exists()), None)
-    if setting is not None and setting.read_text().strip() == "0":
-        path = os.path.realpath(setting)
-        raise Unavailable(
-            "the backing device keeps no statistics, so that hits cannot be told from misses:"
-            f" {path} is 0",
-            f"echo 1 > {path}",
-        )
+    if setting is None or setting.read_text().strip() != "0":
+        return
+    # Older kernels count the requests of device-mapper without it, and have it off there.
+    if (device / "dm").is_dir() and _counts_reads(device):
+        return
+    path = os.path.realpath(setting)
+    raise Unavailable(
+        "the backing device keeps no statistics, so that hits cannot be told from misses:"
+        f" {path} is 0",
+        f"echo 1 > {path}",
+    )
+
+
+def _counts_reads(device: Path) -> bool:
+    """Read a little of a device of device-mapper; return whether that was counted."""
+    node = Path("/dev", device.resolve().name)
+    try:
+        handle = os.open(node, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+        try:
+            before = _completed(device)
+            os.preadv(handle, [mmap.mmap(-1, UNIT_BYTES)], 0)
+            return _completed(device) != before
+        finally:
+            os.close(handle)
+    except OSError as error:
+        text = f"{node} cannot be read, to see whether it keeps statistics: {error.strerror}"
+        raise Unavailable(text) from error
+
+
+def _completed(device: Path) -> int:
+    return int((device / "stat").read_text().split()[0])
 
 
 def _has_hit(before: Counts, after: Counts) -> bool:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -13,7 +15,7 @@ from ebbgate.errors import Unavailable
 from ebbgate.units import KIB
 from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.plan import Read
-from ebbgate.warm.reader import Counts, Reader
+from ebbgate.warm.reader import Counts, Reader, check_statistics
 from ebbgate.warm.target import Target
 
 WHOLE = Read(0, 512 * KIB)
@@ -107,6 +109,39 @@ def test_a_backing_device_without_statistics_is_refused(
     reader.start(command)
     assert reader.backing_reads() == 1
     reader.close()
+
+
+def test_statistics_of_device_mapper_are_believed_only_if_a_read_is_counted(
+    patch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Linux 6.1 counts its requests with iostats off, which is what it has there; newer ones not.
+
+    The device's node and its reads are files here: each read of the node may be counted.
+    """
+    device = tmp_path / "ebbgate-test-dm"
+    for folder in (device / "queue", device / "dm"):
+        folder.mkdir(parents=True)
+    (device / "queue/iostats").write_text("0\n")
+    (device / "stat").write_text("7 0 56\n")
+    counts, opened = False, list[str]()
+    real_open, real_read = os.open, os.preadv
+
+    def open_node(path: str | Path, flags: int) -> int:
+        opened.append(str(path))
+        return real_open(device / "stat", flags & ~os.O_DIRECT)
+
+    def read_node(handle: int, buffers: list[mmap.mmap], offset: int) -> int:
+        if counts:
+            (device / "stat").write_text("8 0 64\n")
+        return real_read(handle, buffers, offset)
+
+    patch.setattr("ebbgate.warm.reader.os.open", open_node)
+    patch.setattr("ebbgate.warm.reader.os.preadv", read_node)
+    with pytest.raises(Unavailable, match="hits cannot be told from misses"):
+        check_statistics(device)
+    counts = True
+    check_statistics(device)
+    assert set(opened) == {f"/dev/{device.name}"}
 
 
 def test_blocks_that_turn_from_misses_to_hits_are_counted(patch: pytest.MonkeyPatch) -> None:
