@@ -128,6 +128,27 @@ def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session) -> None:
         assert stack.threshold == 2048
 
 
+@pytest.mark.full
+def test_a_cleaning_just_after_an_extension_keeps_the_new_size(guest: Session) -> None:
+    """The daemon's last look at the volume is of before the extension."""
+    with DmCacheStack(guest) as stack:
+        size = ["blockdev", "--getsize64", stack.device]
+        extended_bytes = int(guest.check(size))
+        guest.check(f"lvreduce -qq -y -f -L -64M {stack.lvm_name}", timeout_s=60)
+        assert int(guest.check(size)) == extended_bytes - 64 * MIB
+        with Product(guest) as product, users(stack):
+            fio.run(guest, fill_job(stack.device, SMALL), seed=6)
+            holds_back(product, stack)
+            guest.check(f"lvextend -qq -y -L +64M {stack.lvm_name}", timeout_s=60)
+            product.cli("clean", "vg/data", "--within", "3min", "--yes")
+            product.wait_until(
+                lambda: stack.status().policy == "cleaner" or None, 30, "the cleaner to be there"
+            )
+            assert int(guest.check(size)) == extended_bytes
+            product.wait_until(lambda: stack.status().policy != "cleaner" or None, 90, "its end")
+            assert int(guest.check(size)) == extended_bytes
+
+
 # ---- the shared volume; those that fill it come after those that clean it ------------------------
 def die(stack: DmCacheStack, when: Callable[[Product], None], mib: int = DATA_MIB) -> Product:
     """A daemon that is killed, under users, over data that can be checked."""

@@ -57,12 +57,16 @@ def hot_policy(guest: Session) -> Iterator[None]:
 
 
 class Users:
-    """Users of the zone, and what ebbgate says of it."""
+    """Users of the zone, and what ebbgate says of it.
+
+    `states`: of the chunks that were listed at any look; a list is forgotten with its period.
+    """
 
     def __init__(self, guest: Session, stack: Stack, product: Product) -> None:
         self.guest = guest
         self.stack = stack
         self.product = product
+        self.states: dict[int, str] = {}
 
     def live(self) -> dict[str, Any]:
         stack = self.stack
@@ -78,14 +82,16 @@ class Users:
 
     def rests(self) -> bool:
         """Whether nothing is left to be moved."""
-        return not self.promotion().get("pending_bytes")
+        found = self.promotion()
+        self.states |= {each["chunk"]: each["state"] for each in found.get("chunks", ())}
+        return not found.get("pending_bytes")
 
-    def read_until_moved(self) -> tuple[int, dict[int, str]]:
-        """Let users read until the zone is moved; return what they read, and chunks' states.
+    def read_until_moved(self) -> int:
+        """Let users read until the zone is moved; return what they read.
 
         They rest while chunks are moved: what they miss then, dm-cache promotes by itself.
         """
-        read_bytes, states = 0, dict[int, str]()
+        read_bytes = 0
         for seed in range(40):
             options: dict[str, str | int] = {
                 "offset": f"{FIRST}M",
@@ -97,10 +103,8 @@ class Users:
             job = fio.Job(self.stack.device, "randread", "4k", options=options)
             read_bytes += fio.run(self.guest, job, seed=seed).only.read.bytes
             self.product.wait_until(self.rests, 120, "what is listed to be moved")
-            found = self.promotion()
-            states |= {each["chunk"]: each["state"] for each in found.get("chunks", ())}
-            if found.get("moved_bytes", 0) >= MOVED_MIB * MIB and not found["pending_bytes"]:
-                return read_bytes, states
+            if self.promotion().get("moved_bytes", 0) >= MOVED_MIB * MIB and self.rests():
+                return read_bytes
         raise AssertionError(f"not moved: {self.promotion()}; {self.product.log()}")
 
     def misses(self, chunks: list[int]) -> float:
@@ -126,13 +130,14 @@ def test_a_hot_zone_is_moved_but_what_is_held_out_and_moves_are_no_load_of_users
         with hot_policy(guest), Product(guest, mode="enforce") as product:
             users = Users(guest, stack, product)
             before = users.counted_bytes()
-            read_bytes, states = users.read_until_moved()
+            read_bytes = users.read_until_moved()
             product.wait_until(
                 lambda: users.counted_bytes() == before + read_bytes,
                 20,
                 f"the probe to have counted the {read_bytes} bytes of users and no more",
             )
             zone = range(FIRST, FIRST + CHUNKS)
+            states = users.states
             assert set(states) <= set(zone), "something else was moved"
             moved = [chunk for chunk, state in states.items() if state == "moved"]
             assert moved
