@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench.product import PYTHON, Product, stage_in_guest
+from tests.bench.product import PYTHON, STATE_DIR, Product, stage_in_guest
 from tests.bench.warm_file import (
     FILE,
     PAST,
@@ -54,6 +54,8 @@ print(*[seen(*each) for each in ((True, 30), (True, 30), (False, 4), (True, 30))
 def test_a_scattered_file_is_in_the_cache_after_a_warm_up(
     guest: Session, make: type[Stack], share: float
 ) -> None:
+    # The history of earlier tests has other loads.
+    guest.run(["rm", "-rf", STATE_DIR])
     with make(guest) as stack:
         stack.expect_changed("writeback_rate")
         with scattered(guest, stack, MIB, seed=1), Product(guest) as product:
