@@ -114,7 +114,7 @@ def test_a_backing_device_without_statistics_is_refused(
 def test_statistics_of_device_mapper_are_believed_only_if_a_read_is_counted(
     patch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Linux 6.1 counts its requests with iostats off, which is what it has there; newer ones not.
+    """Linux 6.1 counts its requests with iostats off, which it has there; others may not.
 
     The device's node and its reads are files here: each read of the node may be counted.
     """
