@@ -132,10 +132,13 @@ def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session) -> None:
 def test_a_cleaning_just_after_an_extension_keeps_the_new_size(guest: Session) -> None:
     """The daemon's last look at the volume is of before the extension."""
     with DmCacheStack(guest) as stack:
-        size = ["blockdev", "--getsize64", stack.device]
-        extended_bytes = int(guest.check(size))
+
+        def size_bytes() -> int:
+            return int(guest.check(["blockdev", "--getsize64", stack.device]))
+
+        extended_bytes = size_bytes()
         guest.check(f"lvreduce -qq -y -f -L -64M {stack.lvm_name}", timeout_s=60)
-        assert int(guest.check(size)) == extended_bytes - 64 * MIB
+        assert size_bytes() == extended_bytes - 64 * MIB
         with Product(guest) as product, users(stack):
             fio.run(guest, fill_job(stack.device, SMALL), seed=6)
             holds_back(product, stack)
@@ -144,9 +147,9 @@ def test_a_cleaning_just_after_an_extension_keeps_the_new_size(guest: Session) -
             product.wait_until(
                 lambda: stack.status().policy == "cleaner" or None, 30, "the cleaner to be there"
             )
-            assert int(guest.check(size)) == extended_bytes
+            assert size_bytes() == extended_bytes
             product.wait_until(lambda: stack.status().policy != "cleaner" or None, 90, "its end")
-            assert int(guest.check(size)) == extended_bytes
+            assert size_bytes() == extended_bytes
 
 
 # ---- the shared volume; those that fill it come after those that clean it ------------------------

@@ -25,7 +25,7 @@ _AGAIN = """set -e
 echo 1 > /sys/block/{volume}/bcache/stop
 while ! echo /dev/{hdd} > /sys/fs/bcache/register; do :; done 2>/dev/null
 """
-"""The cache stays registered, so the backing device is attached again within the same second."""
+"""The cache stays registered, so the backing device is attached again as soon as it is free."""
 
 
 def tuned(product: Product, stack: BcacheStack) -> None:
@@ -37,14 +37,14 @@ def test_values_of_the_old_instance_never_reach_the_new_one(guest: Session) -> N
     with BcacheStack(guest) as stack:
         stack.expect_changed("writeback_rate")
         with Product(guest) as product:
-            for time in range(_TIMES):
-                fio.run(guest, fill_job(stack.device, _DIRTY), seed=time + 1)
+            for number in range(_TIMES):
+                fio.run(guest, fill_job(stack.device, _DIRTY), seed=number + 1)
                 tuned(product, stack)
                 guest.check(_AGAIN.format(volume=stack.volume, hdd=stack.hdd), timeout_s=60)
                 guest.wait_for_path(stack.device)
             tuned(product, stack)
-            owned = json.loads(product.cli("status", "--json"))["volumes"][0]
-            assert owned["live"], owned
+            (volume,) = json.loads(product.cli("status", "--json"))["volumes"]
+            assert volume["live"], volume
             log = product.log()
         assert log.count("bcache over") > _TIMES, log
         assert "Traceback" not in log

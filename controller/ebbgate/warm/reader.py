@@ -225,7 +225,7 @@ def check_statistics(device: Path) -> None:
     setting = next((place for place in places if place.exists()), None)
     if setting is None or setting.read_text().strip() != "0":
         return
-    # Older kernels count the requests of device-mapper without it, and have it off there.
+    # Linux 6.1 counts the requests of device-mapper whatever it is, and has it off there.
     if (device / "dm").is_dir() and _counts_reads(device):
         return
     path = os.path.realpath(setting)
