@@ -12,6 +12,7 @@ export const TOKEN = need("EBBGATE_TOKEN");
 export const MANY_URL = process.env.EBBGATE_MANY_URL;
 export const EMPTY_URL = process.env.EBBGATE_EMPTY_URL;
 export const CLOSED_URL = process.env.EBBGATE_CLOSED_URL;
+export const POLICIES = process.env.EBBGATE_POLICIES;
 export const ARTEFACTS = need("EBBGATE_ARTEFACTS");
 // The limit for every wait; longer on an emulated machine.
 export const PATIENCE_MS = Number(process.env.EBBGATE_PATIENCE_MS ?? 30_000);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Policies: errors, saving, dry run and completion.
 import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import * as harness from "./harness.mjs";
 
 const test = harness.testFile();
@@ -58,6 +60,47 @@ test("text that is not saved is kept while another page is shown", async (page) 
   await note.waitFor({ state: "hidden" });
   assert.equal(await area.inputValue(), before);
 });
+
+test(
+  "the editor says that a file was changed by others meanwhile",
+  async (page) => {
+    const file = join(harness.POLICIES, "shared.yaml");
+    const by = (who) => `version: 1\nname: shared\nwhy: By ${who}.\nmatch: {volume: none}\n`;
+    writeFileSync(file, by("one"));
+    try {
+      await editedByTwo(page, file, by);
+    } finally {
+      rmSync(file);
+    }
+  },
+  { skip: !harness.POLICIES },
+);
+
+async function editedByTwo(page, file, by) {
+  await harness.visit(page, "policy");
+  const area = page.getByLabel("Policy text");
+  const save = page.getByRole("button", { name: "Save …" });
+  const dialog = page.getByRole("dialog", { name: "Save shared.yaml" });
+  await page.getByRole("button", { name: "shared", exact: true }).click();
+  await area.press("Control+End");
+  await area.pressSequentially("# mine");
+  await save.click();
+  await dialog.getByText("Replaces the existing file.").waitFor();
+  await page.keyboard.press("Escape");
+  writeFileSync(file, by("another"));
+  await save.click();
+  await dialog.getByText("Replaces a text that was saved after you had opened the file").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.waitForSelector(harness.PAGES.overview);
+  await page.getByRole("link", { name: "Policy", exact: true }).click();
+  await page.getByText("The file has changed since.").waitFor();
+  assert.equal(await area.inputValue(), `${by("one")}# mine`);
+  await page.getByRole("button", { name: "Discard …" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
+  await page.getByText("The file has changed since.").waitFor({ state: "hidden" });
+  assert.equal(await area.inputValue(), by("another"));
+}
 
 test("a key without effect is named, and the policy is valid", async (page) => {
   await harness.visit(page, "policy");

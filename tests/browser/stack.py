@@ -24,7 +24,8 @@ _HISTORIES = {
 @dataclass(frozen=True, slots=True)
 class Stack:
     """`url`: three volumes with new data every second; `many_url`: 64 volumes without a daemon;
-    `empty_url`: no history; `closed_url`: as `url`, but reading requires the token, too.
+    `empty_url`: no history; `closed_url`: as `url`, but reading requires the token, too;
+    `policies`: the folder of the policies at `url`.
     """
 
     url: str
@@ -32,6 +33,7 @@ class Stack:
     empty_url: str
     closed_url: str
     token: str
+    policies: Path
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def stack(folder: Path) -> Iterator[Stack]:
             _history(folder, name, ended)
         live, many, empty = (_serve(folder, name, ended) for name in ("live", "many", "empty"))
         closed_url = _serve(folder, "live", ended, "--config", closed)
-        yield Stack(live, many, empty, closed_url, token)
+        yield Stack(live, many, empty, closed_url, token, _policies(folder / "live"))
 
 
 @contextmanager
@@ -71,10 +73,14 @@ def _history(folder: Path, name: str, ended: ExitStack) -> None:
     until("the history", lambda: writer.said(r"(volumes, .* hours)"), DEADLINE_S)
 
 
+def _policies(folder: Path) -> Path:
+    return folder / "policies.d"
+
+
 def _serve(root: Path, name: str, ended: ExitStack, *options: str | Path) -> str:
     """Start a server for the history `name`; return its address."""
     folder, web = root / name, f"web-{name}{len(options)}"
-    policies = folder / "policies.d"
+    policies = _policies(folder)
     policies.mkdir(parents=True, exist_ok=True)
     words = [*web_words(folder, folder, policies, UI), "--token-file", root / "token", *options]
     if name != "empty":

@@ -35,5 +35,6 @@ def test_dashboard_part_passes(part: str, running: Stack, tmp_path: Path) -> Non
         "EBBGATE_EMPTY_URL": running.empty_url,
         "EBBGATE_CLOSED_URL": running.closed_url,
         "EBBGATE_TOKEN": running.token,
+        "EBBGATE_POLICIES": str(running.policies),
     }
     node.check(part, variables, tmp_path, TIMEOUT_S)

@@ -30,7 +30,7 @@ CURVE_OCTAVES: Final = 4
 ABSENT_SHOWN_MAX: Final = 32
 """Volumes in the status for which something is kept and that are not here."""
 STATUS_STALE_NS: Final = 5 * NS_PER_S
-"""The daemon writes every second: if a status is older, the daemon hangs or has ended."""
+"""The daemon writes every second, or at each longer tick: if a status is old, it hangs or ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
@@ -27,6 +27,8 @@ from ebbgate.store.schema import HISTORY
 from ebbgate.units import MINUTE_NS
 
 _S = TypeVar("_S")
+_MISSED_TICKS: Final = 3
+"""A status is written at ticks, which may be further apart than `STATUS_STALE_NS`."""
 EDGES_MAX: Final = 20_000
 """Of a window, the newest: about one a second over the six hours for which edges are kept."""
 _EDGES: Final = f"""
@@ -60,17 +62,18 @@ class LiveRow(NamedTuple):
     text: str
 
 
-def is_fresh(at_unix_ns: int, now_unix_ns: int) -> bool:
-    """Whether the daemon wrote it within the last seconds, as it does while it runs."""
-    return now_unix_ns - at_unix_ns <= STATUS_STALE_NS
+def stale_after_ns(tick_ns: int | None) -> int:
+    """Return after which time a status of a daemon with this period is old."""
+    return max(STATUS_STALE_NS, _MISSED_TICKS * (tick_ns or 0))
 
 
 @dataclass(frozen=True, slots=True)
 class TimedStatus(Generic[_S]):
-    """A status, and when the daemon wrote it."""
+    """A status, when the daemon wrote it, and after which time it is old."""
 
     at_unix_ns: int
     status: _S
+    stale_after_ns: int = STATUS_STALE_NS
 
     @classmethod
     def read(cls, status: type[_S], row: LiveRow) -> Self:
@@ -78,8 +81,8 @@ class TimedStatus(Generic[_S]):
         return cls(row.at_unix_ns, status_from_text(status, row.text))
 
     def fresh(self, now_unix_ns: int) -> bool:
-        """See is_fresh."""
-        return is_fresh(self.at_unix_ns, now_unix_ns)
+        """Whether the daemon wrote it within the last seconds, as it does while it runs."""
+        return now_unix_ns - self.at_unix_ns <= self.stale_after_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,19 @@ class Statuses:
 
     daemon: TimedStatus[DaemonStatus] | None = None
     volumes: Mapping[str, TimedStatus[VolumeStatus]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        daemon: TimedStatus[DaemonStatus] | None,
+        volumes: Mapping[str, TimedStatus[VolumeStatus]],
+    ) -> Self:
+        """Return them; the period of the daemon, which its status has, tells which are old."""
+        after_ns = stale_after_ns(daemon.status.tick_ns if daemon else None)
+        return cls(
+            daemon and replace(daemon, stale_after_ns=after_ns),
+            {name: replace(each, stale_after_ns=after_ns) for name, each in volumes.items()},
+        )
 
 
 class HistoryReader:
@@ -118,7 +134,7 @@ class History(HistoryReader):
         """Return all statuses."""
         rows = {row.volume: row for row in self.live_rows()}
         daemon = rows.pop(DAEMON, None)
-        return Statuses(
+        return Statuses.of(
             daemon and TimedStatus.read(DaemonStatus, daemon),
             {name: TimedStatus.read(VolumeStatus, row) for name, row in rows.items()},
         )

@@ -50,7 +50,7 @@ _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """An action may refer to one of the last 32 decisions of its volume."""
 _STATUS_NS = 2 * NS_PER_S
-"""How often status is written while nothing else can be; readers call it stale after 5 s."""
+"""How often status is written while nothing else can be; readers call it old after 5 s or more."""
 _NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
 _Live = tuple[int, VolumeStatus | DaemonStatus, int]
 """Sequence number, status, and time (Unix ns)."""

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.model.status import DAEMON, DaemonStatus, VolumeStatus
-from ebbgate.store.queries import LiveRow, Statuses, TimedStatus, is_fresh
+from ebbgate.store.queries import LiveRow, Statuses, TimedStatus
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.units import NS_PER_S
 from ebbgate.web import convert
@@ -100,15 +100,16 @@ class Snapshot:
     def content_key(self) -> object:
         """Equal for snapshots between which only time has passed, and no status has become old."""
         times = {name: each.row.at_unix_ns for name, each in self.statuses.items()}
-        stale = [name for name, at_ns in times.items() if not is_fresh(at_ns, self.now_unix_ns)]
-        return self.alive, self.why, times, stale
+        own, now_ns = self.live.daemon, self.now_unix_ns
+        stale = [name for name, each in self.live.volumes.items() if not each.fresh(now_ns)]
+        return self.alive, self.why, times, stale, own is None or own.fresh(now_ns)
 
     @cached_property
     def live(self) -> Statuses:
         """The statuses of daemon and volumes."""
         own = self.statuses.get(DAEMON)
         volumes = {name: each.volume for name, each in self.statuses.items() if name != DAEMON}
-        return Statuses(own.daemon if own else None, volumes)
+        return Statuses.of(own.daemon if own else None, volumes)
 
     @cached_property
     def volumes_json(self) -> bytes:
@@ -122,7 +123,7 @@ class Snapshot:
                 unreadable.append(name)
                 continue
             hit = self.hits.get(name)
-            times = convert.time_fields(each.volume, hit, self.now_unix_ns, self.alive)
+            times = convert.time_fields(self.live.volumes[name], hit, self.now_unix_ns, self.alive)
             found.append(merged(to_json(times), each.steady_json))
         head = {
             "now_unix_s": self.now_unix_ns / NS_PER_S,

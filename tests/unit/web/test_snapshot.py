@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.model.status import DAEMON
 from ebbgate.store import rollup
 from ebbgate.store.queries import LiveRow
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.units import MINUTE_NS, NS_PER_S
-from ebbgate.web.snapshot import cached_statuses
+from ebbgate.web.liveness import DaemonState
+from ebbgate.web.snapshot import Snapshot, cached_statuses
 from tests.unit.web.web_fixture import NOW_S, RIGHT, WebHarness
 
 
@@ -34,6 +36,27 @@ def test_only_changed_statuses_are_encoded_again(web: WebHarness) -> None:
         row.volume for row in changed if row.volume
     }
     assert set(cached_statuses(rows[1:], before)) == {row.volume for row in rows[1:]}
+
+
+@pytest.mark.parametrize(("tick_s", "old_after_s"), [(0.25, 5), (1, 5), (2, 6), (10, 30)])
+def test_a_status_is_old_after_three_ticks_at_the_earliest(
+    web: WebHarness, tick_s: float, old_after_s: int
+) -> None:
+    rows = [row._replace(at_unix_ns=0) for row in _rows(web)]
+    (own,) = (row for row in rows if row.volume == DAEMON)
+    document = json.loads(own.text) | {"tick_ns": round(tick_s * NS_PER_S)}
+    rows[rows.index(own)] = own._replace(text=json.dumps(document))
+    statuses = cached_statuses(rows, {})
+
+    def at(now_ns: int) -> Snapshot:
+        return Snapshot(now_ns, statuses, {}, DaemonState(None, None, None), None)
+
+    just, later = at(old_after_s * NS_PER_S), at(old_after_s * NS_PER_S + 1)
+    assert (just.alive, later.alive) == (True, None)
+    for snapshot, stale in ((just, False), (later, True)):
+        volumes = json.loads(snapshot.volumes_json)["volumes"]
+        assert [each["stale"] for each in volumes] == [stale] * 3
+    assert just.content_key == at(0).content_key != later.content_key
 
 
 def test_volume_is_equal_in_the_list_and_alone(web: WebHarness) -> None:

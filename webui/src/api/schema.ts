@@ -1571,7 +1571,7 @@ export interface components {
             run_bytes: {
                 [key: string]: number[];
             };
-            /** @description Whether it is outdated: older than 5 s, or no daemon runs. */
+            /** @description Whether it is outdated: older than 5 s and three ticks, or no daemon runs. */
             stale: boolean;
             /**
              * @description The state that the kernel reports.

@@ -21,6 +21,8 @@ const CHECK_AFTER_MS = 500;
 interface Draft {
   name: string;
   text: string;
+  /** The text that was edited. */
+  base: string;
 }
 
 /** Unsaved texts by `Page.file`, the newest last; they outlive the page. */
@@ -162,19 +164,24 @@ async function choose(page: Page, file: string, body: string): Promise<void> {
   load(page, file, body);
 }
 
+async function discard(page: Page): Promise<void> {
+  if (page.policies) await choose(page, page.file, textOf(page.policies, page.file));
+}
+
 /** Shows a file, with the changes that were not saved. */
 function load(page: Page, file: string, body: string): void {
   const draft = drafts.get(file);
   page.file = file;
   page.name.value = draft?.name ?? nameOf(file);
-  page.saved = body;
+  page.saved = draft?.base ?? body;
   page.edit.set(draft?.text ?? body);
   page.note.hidden = !draft;
   if (draft)
     fill(
       page.note,
       "These changes are not saved. ",
-      button("Discard …", () => void choose(page, file, body), { class: "button small" }),
+      draft.base !== body && "The file has changed since. ",
+      button("Discard …", () => void discard(page), { class: "button small" }),
     );
   void check(page, false);
 }
@@ -183,7 +190,7 @@ function keepDraft(page: Page): void {
   const body = page.edit.get();
   drafts.delete(page.file);
   if (body === page.saved) page.note.hidden = true;
-  else drafts.set(page.file, { name: page.name.value, text: body });
+  else drafts.set(page.file, { name: page.name.value, text: body, base: page.saved });
 }
 
 function changed(page: Page): void {
@@ -223,16 +230,13 @@ function show(page: Page, errors: readonly PolicyError[], notes: readonly Policy
 async function save(page: Page): Promise<void> {
   const name = page.name.value.trim();
   if (!(await check(page, true))) return;
-  const known = page.policies?.files.some((file) => file.name === name) === true;
+  const effect = await effectOfSave(page, name).catch((problem: unknown) => {
+    text(page.verdict, errorText(problem));
+  });
+  if (effect === undefined) return;
   const confirmed = await confirm(
     `Save ${name}.yaml`,
-    h(
-      "p",
-      {},
-      known
-        ? "Replaces the existing file. ebbgated checks it again and applies it at once."
-        : "Creates a new file. ebbgated checks it again and applies it at once.",
-    ),
+    h("p", {}, `${effect} ebbgated checks it again and applies it at once.`),
     "Save",
   );
   if (!confirmed) return;
@@ -248,6 +252,15 @@ async function save(page: Page): Promise<void> {
   keepDraft(page);
   history.replaceState(null, "", format("policy", name));
   await read(page, name).catch((problem: unknown) => text(page.verdict, errorText(problem)));
+}
+
+/** What a save does to the file that is there now: others may have saved one since. */
+async function effectOfSave(page: Page, name: string): Promise<string> {
+  const { files } = await get<Policies>("policies");
+  const there = files.find((file) => file.name === name);
+  if (!there) return "Creates a new file.";
+  if (name !== page.file || there.text === page.saved) return "Replaces the existing file.";
+  return `Replaces a text that was saved after you had opened the file; it is kept in ${name}.yaml~.`;
 }
 
 async function remove(page: Page): Promise<void> {

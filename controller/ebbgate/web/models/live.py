@@ -185,7 +185,7 @@ class Volume(Model):
     frozen: bool = doc("Whether all knobs are frozen.")
     at_unix_s: float = doc("When the daemon wrote this status.", "s since 1970")
     age_s: float = doc("How long ago that was.", "s")
-    stale: bool = doc("Whether it is outdated: older than 5 s, or no daemon runs.")
+    stale: bool = doc("Whether it is outdated: older than 5 s and three ticks, or no daemon runs.")
     at_ns: int = doc(f"When its figures were measured. {_MONOTONIC}", "ns")
     now: str = doc("What ebbgate does with it, and why, in a sentence.")
     kernel_sleep: KernelSleep | None = doc("A sleep that no knob ends; null if there is none.")
