@@ -120,6 +120,19 @@ def disk_speed(guest: Session) -> float:
     return done.bytes_per_s / MIB
 
 
+def pieces_speed(guest: Session) -> float:
+    """MiB/s of the bare disk for pieces as those of the file, 32 at once: all that it can give."""
+    options: dict[str, str | int] = {
+        "size": f"{2 * FILE_MIB}M",
+        "io_size": f"{FILE_MIB}M",
+        "bsrange": "4k-64k",
+        "ioengine": "libaio",
+        "iodepth": 32,
+    }
+    job = fio.Job(f"/dev/{guest.device('hdd1')}", "read:32k", "4k", options=options)
+    return fio.run(guest, job, seed=1, timeout_s=180).only.read.bytes_per_s / MIB
+
+
 def users(guest: Session, stack: Stack, seed: int, seconds: int) -> fio.FioRun:
     """Start the users for so long."""
     options: dict[str, str | int] = {
@@ -133,9 +146,13 @@ def users(guest: Session, stack: Stack, seed: int, seconds: int) -> fio.FioRun:
 
 
 def measure(guest: Session, kind: str, arm: str, seed: int) -> Metrics:
-    """`disk`: its speed. `alone`: the warm-up without users. `users`: p99 without and with it."""
+    """`disk`, `pieces`: its speeds. `alone`: the warm-up without users. `users`: p99
+    without and with it.
+    """
     if arm == "disk":
         return {"mib_per_s": disk_speed(guest)}
+    if arm == "pieces":
+        return {"mib_per_s": pieces_speed(guest)}
     with KINDS[kind](guest) as stack:
         stack.expect_changed("writeback_rate")
         with scattered(guest, stack, FILE_MIB, seed), Product(guest) as product:
@@ -165,11 +182,12 @@ def run(context: Context) -> Report:
     kind = context.variant or "bcache"
     with Guest(DEVICES) as guest:
         runs = context.interleaved(
-            ("disk", "alone", "users"),
+            ("disk", "pieces", "alone", "users"),
             lambda arm, n: measure(guest, kind, arm, context.seed + 10 * n),
         )
     ratios = {
         f"{kind} speed": ratio(runs, "alone", "disk", "mib_per_s"),
+        f"{kind} speed of pieces": ratio(runs, "alone", "pieces", "mib_per_s"),
         f"{kind} hits": medians(runs["alone"])["hits"],
         f"{kind} p99": medians(runs["users"])["p99_ratio"],
     }

@@ -122,7 +122,7 @@ def test_misses_are_attributed_to_cgroups_and_files(probe: GuestProbe, stack: Bc
         missed: int = probe.tick(stack.volume)["path"]["read"]["miss"]["ios"]
         return missed
 
-    assert_misses_are_attributed(probe, stack, read_misses, writes_min=20)
+    assert_misses_are_attributed(probe, stack, read_misses, writes_min=20, since_tracked=True)
 
 
 def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) -> None:
