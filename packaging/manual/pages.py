@@ -83,7 +83,9 @@ def _command_line() -> Page:
     page.paragraph(app.help or "")
     page.heading("Options")
     _click_options(page, app, top)
-    page.paragraph("`--json` and `--help` also work after the name of each command.")
+    page.paragraph(
+        "`--json` (but for `layout agent`) and `--help` also work after the name of each command."
+    )
     page.heading("Commands")
     for name, command in _commands(app, top):
         context = click.Context(command, info_name=f"ebbgate {name}")
@@ -198,7 +200,7 @@ def _policy(policies: str) -> Page:
     page = _page("ebbgate-policy")
     signals = markdown.section(policies, "Signals of when and until")
     text = policies.partition("\n")[2].replace(signals, "See **ebbgate-signals(7)**.\n\n")
-    text = re.sub(r" The tables on this\npage are [^.]+\.", "", text)
+    text = re.sub(r" The tables on this\s+page are [^.]+\.", "", text)
     page.heading("Description")
     markdown.write(page, text.partition("## Editors")[0])
     return _end(page)

@@ -167,6 +167,25 @@ def test_hits_and_misses_differ_and_fills_are_background(
         assert miss("dev", "cache", "write", "fg", "ios") == 0
 
 
+@IN_FULL_ON_OTHERS
+def test_parts_of_a_fill_and_of_a_write_keep_their_class(
+    probe: GuestProbe, stack: BcacheStack
+) -> None:
+    needs(stack.session, "class", limits=False)
+    stack.drain()
+    # The block layer splits each of 64 KiB, so that the front parts end elsewhere.
+    stack.set_knob("ssd:queue/max_sectors_kb", 4)
+    area: dict[str, str | int] = {"size": "64m", "offset": "1600m", "io_size": "1m"}
+    miss, _ = gained(probe, stack, job(stack, "randread", "64k", **area), seed=28)
+    assert miss("path", "read", "miss", "bytes") == MIB
+    assert miss("dev", "cache", "write", "fg", "ios") == 0
+    # And bcache's journal and btree.
+    assert MIB <= miss("dev", "cache", "write", "bg", "bytes") <= 1.5 * MIB
+    gain, _ = gained(probe, stack, job(stack, "randwrite", "64k", **area), seed=29)
+    assert gain("path", "write", "writeback", "bytes") == MIB
+    assert gain("dev", "cache", "write", "fg", "bytes") == MIB
+
+
 @pytest.mark.parametrize(
     ("mode", "path"),
     [("writeback", "writeback"), ("writethrough", "writethrough"), ("writearound", "bypass")],

@@ -180,7 +180,7 @@ def _outcome(context: Context, client: ControlClient, number: int, deadline_s: f
         except NotAnswering as error:
             if time.monotonic() >= deadline_s:
                 late = f"no result within {context.answer_timeout_s:g} s: {goes_on}"
-                hint = f"{_FOLLOW}; to wait longer: --patience 30"
+                hint = f"{_FOLLOW}; to wait longer: ebbgate --patience 30 COMMAND"
                 raise Late(late, hint, number) from error
         except Unavailable as error:
             lost = f"{error.message}; request {number} was accepted, its result is not known"

@@ -76,7 +76,7 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
 
     While users are idle, ebbgate writes back as usual; under load only as fast as the time left
     requires. `ebbgate status` shows the progress and whether it will finish in time. It ends when
-    the volume is clean, when the time is over, or with `ebbgate release VOLUME`.
+    the volume is clean, when the time is over, or with `ebbgate release VOLUME`. In `enforce` only.
     """
     found = named(context, volume)
     if (by is None) == (within is None):

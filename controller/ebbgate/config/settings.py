@@ -290,7 +290,7 @@ class _Reader:
         for name, settings in table.items():
             key = f"volume.{name}"
             if not isinstance(settings, dict):
-                raise self._wrong(key, "is not a table", f"write [{key}] above its keys")
+                raise self._wrong(key, "is not a table", f'write [volume."{name}"] above its keys')
             self._known(settings, _VOLUME_KEYS, f"{key}.")
             if "mode" in settings:
                 yield name, self._mode(settings, "mode", Mode.ADVISE, prefix=f"{key}.")

@@ -91,7 +91,8 @@ def check_open(settings: WebSettings) -> None:
         raise WebSettingsError(
             "listen",
             f"{settings.host} can be reached from other machines, and reading is open",
-            'set reading = "token", or listen on 127.0.0.1 behind a proxy with TLS',
+            'set reading = "token" (and, in `systemctl edit ebbgate-web`, IPAddressAllow=), or'
+            " listen on 127.0.0.1 behind a proxy with TLS",
         )
 
 

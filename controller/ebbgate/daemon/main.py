@@ -73,7 +73,8 @@ def option_parser() -> argparse.ArgumentParser:
     parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
     parser.add_argument("--probe", type=Path, help="the ebbgate-probe program")
     parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
-    parser.add_argument("--mode", choices=[str(m) for m in Mode], help="mode of every volume")
+    modes = [str(mode) for mode in Mode]
+    parser.add_argument("--mode", choices=modes, help="of volumes for which none was chosen")
     parser.add_argument("--tick-ms", type=int, help="default: 250")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--version", action="version", version=f"ebbgated {__version__}")

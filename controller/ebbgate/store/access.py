@@ -67,21 +67,25 @@ def make_runtime_folder(path: Path) -> None:
 def state_folder_refused(path: Path, error: OSError) -> Unavailable:
     """Return what to do where `make_folder` fails; the command gives what that would give."""
     if group_id() is None:
-        return _refused(path, error, "-m 750")
-    return _refused(path, error, f"-m {_FOLDER_MODE:o} -g {GROUP}")
+        return _refused(path, error, "-m 750", f"ReadWritePaths={path}")
+    return _refused(path, error, f"-m {_FOLDER_MODE:o} -g {GROUP}", f"ReadWritePaths={path}")
 
 
 def runtime_folder_refused(path: Path, error: OSError) -> Unavailable:
     """Return what to do where `make_runtime_folder` fails."""
-    return _refused(path, error, f"-m {_RUNTIME_FOLDER_MODE:o}")
+    # A boot empties /run: there the units have to make it.
+    return _refused(path, error, f"-m {_RUNTIME_FOLDER_MODE:o}", f"RuntimeDirectory={path.name}")
 
 
-def _refused(path: Path, error: OSError, access: str) -> Unavailable:
-    """Name the next step; the units may write to few places. `access`: options of install."""
+def _refused(path: Path, error: OSError, access: str, setting: str) -> Unavailable:
+    """Name the next step; the units may write to few places.
+
+    `access`: options of install. `setting`: of the units.
+    """
     return Unavailable(
         f"the folder {path} cannot be made: {error.strerror}",
         f"make it by hand (install -d {access} {path}) and let the units write to it: `systemctl "
-        f"edit ebbgated ebbgate-restore`, in [Service] ReadWritePaths={path}",
+        f"edit ebbgated ebbgate-restore`, in [Service] {setting}",
     )
 
 

@@ -138,7 +138,8 @@ def test_the_mode_option_applies_to_every_volume(tmp_path: Path) -> None:
             for value in ('"0%"', '"76%"', '"100%"', '"25"', "25", '"-5%"', '"x"', "true")
         ),
         ("volume = 3", "1: volume: is not a table", "[volume.bcache0]"),
-        ("[volume]\nbcache0 = 3", "2: volume.bcache0: is not a table", "[volume.bcache0]"),
+        ("[volume]\nbcache0 = 3", "2: volume.bcache0: is not a table", '[volume."bcache0"]'),
+        ('[volume]\n"vg/data" = 3', "2: volume.vg/data: is not a table", '[volume."vg/data"]'),
         ('[volume.a]\nmdoe = "x"', "2: volume.a.mdoe: unknown key", "did you mean mode?"),
         ('[volume.a]\nmode = "x"', "2: volume.a.mode: unknown mode", "known modes: observe"),
         ("mode = x", "ebbgate.toml: Invalid value (at line 1", "toml.io"),

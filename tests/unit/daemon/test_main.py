@@ -76,12 +76,19 @@ def test_without_a_probe_that_starts_the_daemon_goes_on_and_tries_again_on_sighu
         assert daemon.log.read_text().count("cannot start here") == 1
 
 
-@pytest.mark.parametrize("option", ["--state-dir", "--runtime-dir"])
+@pytest.mark.parametrize(
+    ("option", "setting"),
+    [
+        ("--state-dir", "ReadWritePaths={folder}"),
+        ("--runtime-dir", "RuntimeDirectory={folder.name}"),
+    ],
+)
 def test_a_folder_that_cannot_be_made_is_named_with_the_next_step(
-    tmp_path: Path, option: str
+    tmp_path: Path, option: str, setting: str
 ) -> None:
     machine.make(tmp_path)
     folder = tmp_path / "probe" / "no-folder"
+    units = f"`systemctl edit ebbgated ebbgate-restore`, in [Service] {setting}"
     words = [("daemon", option, str(folder))]
     if option == "--runtime-dir":
         words.append((option, str(folder), "restore"))
@@ -89,10 +96,7 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_next_step(
         done = command(machine.argv(tmp_path, *each))
         assert done.returncode == 69
         assert f"the folder {folder} cannot be made: Not a directory" in done.stderr
-        assert (
-            f"`systemctl edit ebbgated ebbgate-restore`, in [Service] ReadWritePaths={folder}"
-            in (done.stderr)
-        )
+        assert units.format(folder=folder) in done.stderr
 
 
 def killed(tmp_path: Path) -> dict[str, str]:
