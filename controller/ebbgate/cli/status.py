@@ -13,6 +13,7 @@ from ebbgate.cli.context import Context, Document, emit, volume_argument, with_c
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.doctor.remedy import device_mapper_text, forget_command
+from ebbgate.model import forecast
 from ebbgate.model.decision import DISK_QUEUE
 from ebbgate.model.dm import CacheStatus, WritecacheStatus
 from ebbgate.model.frame import Regime
@@ -97,8 +98,8 @@ def _overview(page: Page, view: VolumeView) -> None:
                 format.ratio(status.in_use_ratio),
                 format.bar(status.in_use_ratio, format.limits(status.kind, status.knobs), cells=20),
                 format.size(status.dirty_bytes),
-                format.seconds(status.time_to_full_s),
-                format.seconds(status.time_to_clean_s),
+                format.seconds(forecast.time_s(status, "time_to_full_s")),
+                format.seconds(forecast.time_s(status, "time_to_clean_s")),
                 format.gate(status.gate),
             )
         ],
@@ -178,8 +179,8 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
     return [
         *facts,
         ("disk state", format.disk_state(status)),
-        ("full in", format.seconds(status.time_to_full_s)),
-        ("clean in", format.seconds(status.time_to_clean_s)),
+        ("full in", format.seconds(forecast.time_s(status, "time_to_full_s"))),
+        ("clean in", format.seconds(forecast.time_s(status, "time_to_clean_s"))),
         ("user I/O", format.load(status.foreground)),
         ("write-back", f"{format.gate(status.gate)}, starts after {wait}"),
         *_disturbance(status),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final, TypeVar
@@ -14,6 +13,7 @@ from ebbgate import __version__
 from ebbgate.doctor import remedy
 from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import may_be_set
+from ebbgate.model import forecast
 from ebbgate.model.status import AbsentVolume, DaemonStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.policy.overrides import OVERRIDE
@@ -28,7 +28,6 @@ from ebbgate.web.models.live import Availability, DaemonHealth, Health, Volume
 M = TypeVar("M", bound=Model)
 Document = Mapping[str, Any]
 HIT_WINDOW_NS: Final = 300 * NS_PER_S
-_MAY_BE_NEVER: Final = ("time_to_full_s", "time_to_clean_s")
 
 
 def volume(
@@ -36,7 +35,7 @@ def volume(
 ) -> Volume:
     """Return a volume. Raises ValidationError if another version did not write all of it."""
     status = live.status
-    never = [name for name in _MAY_BE_NEVER if getattr(status, name) == math.inf]
+    never = forecast.never(status)
     dirty, room = status.dirty_bytes, status.room_bytes
     found = status_to_json(status) | dict.fromkeys(never)
     found |= {

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -113,15 +112,26 @@ def test_unknown_method_is_405(still: WebHarness, method: str) -> None:
     assert answer.headers["allow"] == "GET"
 
 
-def test_forecast_of_never_is_null_and_listed(web: WebHarness) -> None:
+@pytest.mark.parametrize("rate_bytes_per_s", [0.0, None])
+def test_forecast_of_never_is_null_and_listed(
+    web: WebHarness, rate_bytes_per_s: float | None
+) -> None:
     with closing(Store.open(web.config.history_path)) as store:
         with closing(History.open(web.config.history_path)) as history:
             status = history.statuses().volumes["bcache0"].status
-        never = replace(status, time_to_full_s=math.inf)
+            never = replace(
+                status,
+                room_bytes=1,
+                destage_bytes_per_s=rate_bytes_per_s,
+                time_to_full_s=None,
+                time_to_clean_s=None,
+            )
         store.set_live("bcache0", status_to_json(never), web.now_ns)
     said = web.get("/volumes/bcache0").json
-    assert said["time_to_full_s"] is None
-    assert "time_to_full_s" in said["never"]
+    assert (said["time_to_full_s"], said["time_to_clean_s"]) == (None, None)
+    # Where the rates are not measured, nothing is known.
+    known = rate_bytes_per_s is not None
+    assert said["never"] == (["time_to_full_s", "time_to_clean_s"] if known else [])
 
 
 def test_pins_are_listed_with_size_state_and_reason(web: WebHarness) -> None:

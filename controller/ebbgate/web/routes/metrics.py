@@ -36,10 +36,10 @@ def routes_metrics(databases: Databases) -> APIRouter:
     )
     def metrics(request: Request) -> Response:
         """All volumes as they are now. If the history cannot be read the scrape fails, so that
-        Prometheus notices.
+        Prometheus notices; but if no daemon runs, there need not be one.
         """
         snapshot = databases.snapshot(0.25)
-        if snapshot.why is not None and snapshot.alive:
+        if snapshot.why is not None and snapshot.alive is not False:
             raise ApiError(503, snapshot.why, "see /api/v1/health", retry_after_s=5)
         opened = wants_openmetrics(request.headers.get("accept", ""))
         files = databases.files()
