@@ -34,6 +34,22 @@ test(
   { expected: UNAUTHORIZED },
 );
 
+test("a dialog stays where text is selected beyond its edge", async (page) => {
+  await harness.visit(page, "overview");
+  await page.getByRole("button", { name: "Changes: locked" }).click();
+  const dialog = page.getByRole("dialog", { name: "Token for changes" });
+  const field = dialog.getByLabel("Token");
+  await field.fill("typed");
+  const box = await field.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(4, 4, { steps: 4 });
+  await page.mouse.up();
+  assert.equal(await field.inputValue(), "typed");
+  await page.mouse.click(4, 4);
+  await dialog.waitFor({ state: "detached" });
+});
+
 test("a hold lasts for a time or until it is released", async (page) => {
   const volume = await harness.someVolume(page);
   await harness.openVolume(page, volume);

@@ -53,6 +53,26 @@ test(
   { expected: /status of 503/ },
 );
 
+test("a tab that nobody looks at keeps no connection", async (page) => {
+  const show = (state) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, "visibilityState", { value, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, state);
+  const isStream = (request) => request.url().endsWith("/events");
+  await page.clock.install();
+  await harness.visit(page, "overview");
+  await page.locator('.pulse[data-state="live"]').waitFor();
+  const ended = page.waitForEvent("requestfailed", isStream);
+  await show("hidden");
+  await page.clock.fastForward(31_000);
+  await ended;
+  const begun = page.waitForRequest(isStream);
+  await show("visible");
+  await begun;
+  await page.locator('.pulse[data-state="live"]').waitFor();
+});
+
 test(
   "a lost connection is reported and recovers by itself",
   async (page) => {

@@ -102,6 +102,52 @@ async function editedByTwo(page, file, by) {
   assert.equal(await area.inputValue(), by("another"));
 }
 
+test(
+  "a save that is answered late leaves the text that was opened meanwhile",
+  async (page) => {
+    const files = ["early", "later"].map((name) => join(harness.POLICIES, `${name}.yaml`));
+    const by = (name) => `version: 1\nname: ${name}\nmatch: {volume: none}\n`;
+    files.forEach((file, i) => writeFileSync(file, by(i ? "later" : "early")));
+    try {
+      await savedLate(page);
+    } finally {
+      files.forEach((file) => rmSync(file));
+    }
+  },
+  { skip: !harness.POLICIES },
+);
+
+async function savedLate(page) {
+  await harness.visit(page, "policy");
+  const area = page.getByLabel("Policy text");
+  const pick = (name) => page.getByRole("button", { name, exact: true });
+  const dialog = (title) => page.getByRole("dialog", { name: title });
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route(/api\/v1\/intents$/, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await pick("early").click();
+  await area.press("Control+End");
+  await area.pressSequentially("# mine");
+  await page.getByRole("button", { name: "Save …" }).click();
+  await dialog("Save early.yaml").getByRole("button", { name: "Save" }).click();
+  await dialog("Token for changes").getByLabel("Token").fill(harness.TOKEN);
+  await page.keyboard.press("Enter");
+  await pick("later").click();
+  await dialog("Discard changes?").getByRole("button", { name: "Discard" }).click();
+  await page.waitForFunction(() =>
+    document.querySelector("textarea").value.includes("name: later"),
+  );
+  const text = await area.inputValue();
+  release();
+  await page.locator('.toast[data-state="good"]', { hasText: "early" }).waitFor();
+  assert.equal(await area.inputValue(), text);
+  assert.equal(await page.getByLabel("File name, without .yaml").inputValue(), "later");
+  assert.equal(await page.getByText("These changes are not saved.").count(), 0);
+}
+
 test("a key without effect is named, and the policy is valid", async (page) => {
   await harness.visit(page, "policy");
   await page.getByLabel("Policy text").fill(NOTED);

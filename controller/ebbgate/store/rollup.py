@@ -139,7 +139,7 @@ def _completed(rows: Sequence[Row], span_ns: int) -> list[Row]:
     """Return samples of a second with the columns that only longer rows have.
 
     With a slow tick a sample covers the time to the next one: the median, so that holes do not
-    count.
+    count. Its rates are multiplied by that time; its counts are of all of it already.
     """
     apart = [later["at_unix_ns"] - row["at_unix_ns"] for row, later in pairwise(rows)]
     each_ns = max(SECOND_NS, min(round(median(apart)), span_ns)) if apart else SECOND_NS
@@ -147,7 +147,7 @@ def _completed(rows: Sequence[Row], span_ns: int) -> list[Row]:
 
 
 def _complete(row: Row, covered_ns: int) -> Row:
-    dirty, destage, bypass = row["dirty_bytes"], row["destage_bytes_per_s"], row["bypass_bytes"]
+    dirty, destage = row["dirty_bytes"], row["destage_bytes_per_s"]
     seconds = covered_ns / NS_PER_S
     in_gaps = None if destage is None or row["idle"] is None else destage * seconds * row["idle"]
     return row | {
@@ -155,7 +155,6 @@ def _complete(row: Row, covered_ns: int) -> Row:
         "dirty_bytes_max": dirty,
         "clean_ratio": None if dirty is None else float(dirty == 0),
         "gap_destage_bytes": in_gaps,
-        "bypass_bytes": None if bypass is None else bypass * seconds,
     }
 
 

@@ -36,7 +36,7 @@ from ebbgate.web.routes.policies import routes_policies
 from ebbgate.web.security import Guard
 from ebbgate.web.snapshot import Databases
 
-_THREADS: Final = 8
+_THREADS: Final = 10
 """Answers made at once: each may take some MiB, and more threads would not be faster."""
 
 

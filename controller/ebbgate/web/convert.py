@@ -116,7 +116,8 @@ def _errors(
     if alive is False:
         found.append("the daemon is not running: nothing is measured or tuned")
     elif alive and not fresh:
-        since = "has no status yet" if age_s is None else f"its status is {age_s:.0f} s old"
+        # Without the age, which would make another sentence of it every second.
+        since = "has no status yet" if age_s is None else "its status is old"
         found.append(f"the daemon runs, but {since}")
     trouble = status.history.trouble
     if status.history.written is False:

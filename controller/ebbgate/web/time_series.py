@@ -76,13 +76,21 @@ def place(rows: Sequence[Row], grid: Grid) -> list[Row | None]:
 
 def covered_ns(rows: Sequence[Row]) -> int:
     """Return how long a sample of a second is valid."""
+    return round(min(_usual_ns(rows) * _INTERVALS_COVERED, _COVERED_NS_MAX))
+
+
+def _usual_ns(rows: Sequence[Row]) -> float:
+    """Return how far samples are apart: a second, or a tick that is longer."""
     apart = [later["at_unix_ns"] - row["at_unix_ns"] for row, later in pairwise(rows)]
-    usual_ns = median(apart) if apart else SECOND_NS
-    return round(min(max(usual_ns, SECOND_NS) * _INTERVALS_COVERED, _COVERED_NS_MAX))
+    return max(median(apart) if apart else SECOND_NS, SECOND_NS)
 
 
 def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
     """Return the columns of a volume."""
+    if grid.span_ns == SECOND_NS:
+        # Each counts what came since the one before it, and fills as many points.
+        points = round(_usual_ns(rows) / SECOND_NS)
+        rows = [_part(row, points) for row in rows] if points > 1 else rows
     placed = place(rows, grid)
     names = sorted({name for row in placed if row is not None for name in row["paths"]})
     return Samples.unchecked(
@@ -95,6 +103,17 @@ def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
         mode=[None if row is None else row["mode"] for row in placed],
         paths={name: _path(placed, name) for name in names},
     )
+
+
+def _part(row: Row, points: int) -> Row:
+    """Return a sample for each of its points, which together have all that it counts."""
+    bypassed = row["bypass_bytes"]
+    paths = {
+        name: [*(each and round(each / points) for each in figures[:P50]), *figures[P50:]]
+        for name, figures in row["paths"].items()
+    }
+    bypass = None if bypassed is None else round(bypassed / points)
+    return row | {"paths": paths, "bypass_bytes": bypass}
 
 
 def _column(rows: Sequence[Row | None], name: str) -> list[Any]:

@@ -84,6 +84,17 @@ def test_slow_tick_is_no_hole() -> None:
     assert placed == "x" * 35 + "." * 45 + "x" * 20
 
 
+@pytest.mark.parametrize(("apart_s", "each"), [(1, 100), (2, 50), (10, 10)])
+def test_counts_of_a_slow_tick_are_spread_over_its_points(apart_s: int, each: int) -> None:
+    paths = {"read hit": [100, 4096_00, 10, 20, 30]}
+    rows = [row(at, paths=paths, bypass_bytes=100) for at in range(0, 100, apart_s)]
+    found = samples("bcache0", rows, Grid(0, SECOND_NS, 100))
+    assert found.paths["read hit"].ios == [each] * 100
+    assert found.paths["read hit"].bytes == [4096 * each] * 100
+    assert found.paths["read hit"].p50_s == [10 / S] * 100
+    assert found.columns.bypass_bytes == [each] * 100
+
+
 def test_sample_covers_at_most_half_a_minute() -> None:
     assert covered_ns([row(0), row(600), row(1200)]) == 30 * S
 

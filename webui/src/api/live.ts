@@ -23,6 +23,8 @@ export interface Handlers {
 
 const EVENTS = new Set<string>(["volumes", "decision", "action", "intent", "health", "reset"]);
 const CHECK_MS = 5_000;
+// A browser opens six connections to a server, for all tabs: one that nobody looks at keeps none.
+const HIDDEN_MS = 30_000;
 const UNAUTHORIZED = 401;
 
 export class Live {
@@ -31,12 +33,11 @@ export class Live {
   #lastId = "";
   #attempt = 0;
   #retry: number | undefined;
+  #hidden: number | undefined;
 
   constructor(private readonly handlers: Handlers) {
     setInterval(() => this.#checkAlive(), CHECK_MS);
-    document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "visible") this.#checkAlive();
-    });
+    document.addEventListener("visibilitychange", () => this.#shown());
     for (const event of ["online", "offline", "ebbgate-token"])
       window.addEventListener(event, () => this.reconnect());
     window.addEventListener("pagehide", () => this.#close());
@@ -79,7 +80,6 @@ export class Live {
   }
 
   async #read(body: ReadableStream<Uint8Array>): Promise<void> {
-    this.#attempt = 0;
     this.handlers.state("open");
     const parser = new Parser(this.#lastId);
     const decoder = new TextDecoder();
@@ -89,6 +89,7 @@ export class Live {
       if (done) return;
       this.#receivedMs = Date.now();
       for (const event of parser.push(decoder.decode(value, { stream: true }))) this.#handle(event);
+      this.#attempt = 0;
     }
   }
 
@@ -103,6 +104,14 @@ export class Live {
     this.handlers.state(state);
     this.#retry = window.setTimeout(() => this.reconnect(), backoffMs(this.#attempt));
     this.#attempt += 1;
+  }
+
+  #shown(): void {
+    window.clearTimeout(this.#hidden);
+    if (document.visibilityState === "hidden")
+      this.#hidden = window.setTimeout(() => this.#close(), HIDDEN_MS);
+    else if (this.#stream === null) this.reconnect();
+    else this.#checkAlive();
   }
 
   /** After a suspend, a dead connection may look open. */

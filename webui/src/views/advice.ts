@@ -25,8 +25,7 @@ export function advicePage(parent: HTMLElement): View {
     state,
     list,
   );
-  const read = async (): Promise<void> => {
-    const { advice, applied, unknown } = await get<AdviceList>("advice");
+  const draw = ({ advice, applied, unknown }: AdviceList): void => {
     text(state, advice.length > 0 ? `${plural(advice.length, "recommendation")}.` : "");
     fill(
       list,
@@ -35,7 +34,11 @@ export function advicePage(parent: HTMLElement): View {
       uncheckedList(unknown),
     );
   };
-  const { reload, stop } = retry(read, (problem) => text(state, errorText(problem)));
+  const { reload, stop } = retry(
+    () => get<AdviceList>("advice"),
+    draw,
+    (problem) => text(state, errorText(problem)),
+  );
   // Modes and overrides determine what is applied and what can be.
   let known = fingerprint();
   const stops = [

@@ -75,6 +75,11 @@ export function markLabel(plot: HTMLElement, at: number, label: string): void {
   element.dataset["side"] = at > 0.6 ? "left" : "right";
 }
 
+/** Removes the label of a mark that is not drawn. */
+export function noMarkLabel(plot: HTMLElement): void {
+  plot.querySelector(".mark-label")?.remove();
+}
+
 export function marker(at: number, className: string): SVGElement {
   const x = (at * WIDTH).toFixed(1);
   return s("line", { class: className, x1: x, x2: x, y1: 0, y2: HEIGHT });
@@ -100,6 +105,7 @@ export function axisLabels(
 
 export function empty(part: Frame, sentence: string): void {
   fill(part.svg);
+  noMarkLabel(part.plot);
   fill(part.axis);
   fill(part.rows, h("p", { class: "hint" }, "No data."));
   text(part.reading, sentence);

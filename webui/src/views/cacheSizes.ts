@@ -14,7 +14,6 @@ export function sizeCurve(): Part {
   const update = (volume: Volume): void => {
     const curve = volume.miss_ratio;
     if (!curve || curve.miss_ratios.length === 0) {
-      part.plot.querySelector(".mark-label")?.remove();
       empty(part, unknown(curve));
       return;
     }

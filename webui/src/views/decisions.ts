@@ -11,7 +11,7 @@ import { intentHistory } from "./intentHistory";
 import { button, fill, h, text } from "./dom";
 import { decisionText, openDecision } from "./explanation";
 import { filterForm } from "./filters";
-import { retry } from "./retry";
+import { retry, type Retry } from "./retry";
 import type { View } from "./view";
 import { errorText, requestChange } from "./actions";
 
@@ -21,7 +21,7 @@ const KEPT = 1000;
 interface List {
   rows: Decision[];
   next: number | null;
-  /** Number of the newest read of the first rows; a late answer of an earlier one is dropped. */
+  /** Number of the newest read of the first rows; older rows that were asked for before are dropped. */
   reads: number;
   /** Newer ones that arrived meanwhile; shown on request, so that nothing moves under the pointer. */
   waiting: number;
@@ -49,20 +49,11 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   );
 
   const failed = (problem: unknown): void => text(state, errorText(problem));
-  const first = retry(() => read(null), failed);
-  const older = retry(() => read(list.next), failed);
-
-  async function read(before: number | null): Promise<void> {
-    if (before === null) list.reads += 1;
-    const mine = list.reads;
-    const found = await page(filters.query(), before);
-    if (mine !== list.reads || (before !== null && before !== list.next)) return;
-    list.rows = merged(before === null ? [] : list.rows, found.decisions, KEPT);
-    list.next = found.next_before_id;
-    list.waiting = 0;
+  const { first, older } = readers(list, filters.query, failed, () => {
     text(state, shownText(list));
     draw();
-  }
+  });
+
   function draw(): void {
     newer.hidden = list.waiting === 0;
     text(newer, `Show ${plural(list.waiting, "newer decision")}`);
@@ -88,6 +79,39 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     }),
   ];
   return { destroy: () => stops.forEach((stop) => stop()) };
+}
+
+/** Reads the first rows, and the ones behind those of the list. */
+function readers(
+  list: List,
+  query: () => Record<string, string>,
+  failed: (problem: unknown) => void,
+  draw: () => void,
+): { first: Retry; older: Retry } {
+  const add = (to: readonly Decision[], found: Decisions): void => {
+    list.rows = merged(to, found.decisions, KEPT);
+    list.next = found.next_before_id;
+    draw();
+  };
+  const first = retry(
+    () => {
+      list.reads += 1;
+      return page(query(), null);
+    },
+    (found) => {
+      list.waiting = 0;
+      add([], found);
+    },
+    failed,
+  );
+  const older = retry(
+    async () => ({ reads: list.reads, found: await page(query(), list.next) }),
+    ({ reads, found }) => {
+      if (reads === list.reads) add(list.rows, found);
+    },
+    failed,
+  );
+  return { first, older };
 }
 
 /** Older rows would not be kept. */

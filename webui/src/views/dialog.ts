@@ -30,9 +30,12 @@ export function open(
     body,
     actions.length > 0 && h("div", { class: "dialog-foot" }, actions),
   );
-  // A click on the backdrop targets the element itself, not its content.
+  // A click on the backdrop targets the element itself, not its content. One that began inside, as
+  // when text is selected, closes nothing.
+  let pressed: EventTarget | null = null;
+  element.addEventListener("pointerdown", (event) => (pressed = event.target));
   element.addEventListener("click", (event) => {
-    if (event.target === element) close();
+    if (event.target === element && pressed === element) close();
   });
   element.addEventListener("close", () => {
     element.remove();

@@ -35,11 +35,14 @@ export function doctorPage(parent: HTMLElement): View {
     state,
     report,
   );
-  const read = async (): Promise<void> => {
-    fill(report, drawn(await get<DoctorReport>("doctor")));
-    text(state, "");
-  };
-  const { reload, stop } = retry(read, (problem) => text(state, errorText(problem)));
+  const { reload, stop } = retry(
+    () => get<DoctorReport>("doctor"),
+    (found) => {
+      fill(report, drawn(found));
+      text(state, "");
+    },
+    (problem) => text(state, errorText(problem)),
+  );
   const stops = [
     health.listen((known) => fill(alive, known ? healthFacts(known) : "Loading …")),
     generation.listen(reload),

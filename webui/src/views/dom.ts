@@ -51,6 +51,11 @@ export function fill(parent: Element, ...children: Child[]): void {
   append(parent, children);
 }
 
+/** Replaces what is shown if it reads otherwise, so that focus and clicks inside are not lost. */
+export function fillIfOther(parent: Element, child: HTMLElement | null): void {
+  if ((child?.textContent ?? "") !== parent.textContent) fill(parent, child);
+}
+
 /** Writes only on a difference, which avoids a new layout. */
 export function text(element: Element, value: string): void {
   if (element.textContent !== value) element.textContent = value;

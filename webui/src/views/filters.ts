@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The filters of the Decisions page.
 import type { Decision } from "../api/types";
+import { matches } from "../lib/decisions";
 import { volumes } from "../state";
 import { button, fill, h, uid } from "./dom";
 
@@ -69,11 +70,7 @@ export function filterForm(start: Readonly<Record<string, string>>, changed: () 
     ),
     query,
     update: names,
-    matches: (decision) => {
-      const { volume, strategy } = query();
-      const by = [decision.gate_strategy, decision.cutoff_strategy];
-      return (!volume || volume === decision.volume) && (!strategy || by.includes(strategy));
-    },
+    matches: (decision) => matches(decision, query()),
   };
 }
 

@@ -5,7 +5,7 @@ import { ago } from "../lib/format";
 import { format, type Route } from "../lib/route";
 import { ageSeconds, volumes } from "../state";
 import { sizeCurve } from "./cacheSizes";
-import { fill, h, text } from "./dom";
+import { fill, fillIfOther, h, text } from "./dom";
 import { follow } from "./follow";
 import { policyLabel } from "./labels";
 import { missedByPart } from "./missedBy";
@@ -96,7 +96,7 @@ function allVolumes(parent: HTMLElement): View {
       cards.set(volume.volume, found);
       found.update(volume);
     }
-    fill(empty, emptyState(known, all.length));
+    fillIfOther(empty, emptyState(known, all.length));
   });
   return {
     destroy: () => {

@@ -33,7 +33,7 @@ export function heatMap(): HeatMap {
   let op = "read";
   let shown: Latency | null = null;
   let lastRead: [string, number, number] | null = null;
-  const redraw = (): void => show(parts, shown, op);
+  const redraw = (): void => show(parts, shown, shown?.op ?? op);
   const read = async (volume: string, since: number, until: number): Promise<void> => {
     const mine: typeof lastRead = [volume, since, until];
     lastRead = mine;
@@ -73,7 +73,7 @@ export function heatMap(): HeatMap {
     details,
   );
   parts.canvas.addEventListener("pointermove", (event) => showBucket(parts, shown, event));
-  parts.canvas.addEventListener("pointerleave", () => showSummary(parts, shown, op));
+  parts.canvas.addEventListener("pointerleave", () => showSummary(parts, shown, shown?.op ?? op));
   const resized = new ResizeObserver(redraw);
   resized.observe(parts.canvas);
   window.addEventListener("ebbgate-theme", redraw);

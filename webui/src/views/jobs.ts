@@ -28,7 +28,8 @@ export function jobList(): Jobs {
     now = volume;
     begin.hidden = volume.kind === "dm-writecache";
     const jobs = listed(volume.jobs);
-    const key = JSON.stringify(jobs.map((job) => [job.id, job.state]));
+    // By its buttons: a job changes between reading and waiting all the time.
+    const key = JSON.stringify(jobs.map((job) => [job.id, stage(job)]));
     if (key !== shown) {
       shown = key;
       fill(
@@ -50,14 +51,19 @@ function listed(jobs: readonly Job[]): Job[] {
   return [...jobs.filter((job) => !OVER.includes(job.state)), ...over.slice(-SHOWN_OVER)];
 }
 
+function stage(job: Job): "over" | "paused" | "under way" {
+  if (OVER.includes(job.state)) return "over";
+  return job.state === "paused" ? "paused" : "under way";
+}
+
 function item(volume: Volume, job: Job): HTMLElement {
   const act = (label: string, action: string): HTMLElement =>
     button(label, () => void control(volume, job, action), {
       class: "button small",
       "aria-label": `${label} job ${job.id}`,
     });
-  if (OVER.includes(job.state)) return h("li", {}, h("span"));
-  const other = job.state === "paused" ? act("Resume", "resume") : act("Pause", "pause");
+  if (stage(job) === "over") return h("li", {}, h("span"));
+  const other = stage(job) === "paused" ? act("Resume", "resume") : act("Pause", "pause");
   return h("li", {}, h("span"), other, act("Cancel", "cancel"));
 }
 

@@ -19,8 +19,9 @@ const NAVIGATION: readonly (readonly [Page, string])[] = [
   ["doctor", "Doctor"],
 ];
 const THEME_KEY = "ebbgate-theme";
-// The stream sends new data twice a second; older data than this is marked.
+// The stream sends new data twice a second; data older than this, or than a few ticks, is marked.
 const STALE_S = 10;
+const STALE_TICKS = 3;
 
 export interface Layout {
   main: HTMLElement;
@@ -89,7 +90,8 @@ function pulse(): HTMLElement {
         ? (Date.now() - receivedMs.get()) / 1000
         : null;
     const lost = ["lost", "locked"].includes(connection.get());
-    const live = known && !lost && (age ?? Infinity) < STALE_S;
+    const limit = Math.max(STALE_S, STALE_TICKS * (health.get()?.daemon.tick_s ?? 0));
+    const live = known && !lost && (age ?? Infinity) < limit;
     attribute(element, "data-state", lost ? "lost" : live ? "live" : "stale");
     text(element, live ? "live" : age === null ? "waiting" : ago(age));
   };
@@ -169,11 +171,11 @@ function problems(state: string, known: Health | null): (readonly [string, strin
   if (!known.history.ok) {
     found.push(["The history cannot be read:", `${known.history.why ?? "reason unknown"}.`]);
   } else if (known.daemon.alive === false) {
-    const since = known.daemon.age_s;
-    const last = since === null ? "It has never run." : `Last update ${ago(since)}.`;
+    // The pulse tells the age; here it would be read aloud again and again.
+    const last = known.daemon.age_s === null ? "It has never run. " : "";
     found.push([
       "ebbgated is not running.",
-      `${last} Nothing is measured or changed; the page shows the last data. Start it with: systemctl start ebbgated`,
+      `${last}Nothing is measured or changed; the page shows the last data. Start it with: systemctl start ebbgated`,
     ]);
   }
   if (!known.intents.ok && known.daemon.alive !== false) {

@@ -5,7 +5,7 @@ import { ago, bytes, plural, rate, ratio } from "../lib/format";
 import { format, type Route } from "../lib/route";
 import { ageSeconds, health, volumes } from "../state";
 import { absentList } from "./absent";
-import { attribute, button, fill, h, text } from "./dom";
+import { attribute, button, fillIfOther, h, text } from "./dom";
 import { figureList, MAIN_FIGURES } from "./figures";
 import { tideGauge } from "./gauge";
 import { forecast, gateLabel, loadLabel, policyLabel } from "./labels";
@@ -67,7 +67,7 @@ export function overview(parent: HTMLElement, route: Route): View {
       all.filter((volume) => matches(volume, search.value)),
       as === "rows",
     );
-    fill(empty, emptyState(known, cards.size));
+    fillIfOther(empty, emptyState(known, cards.size));
   }
   const timer = setInterval(() => draw(volumes.get()), 2000);
   const stops = [
@@ -96,17 +96,26 @@ function matches(volume: Volume, wanted: string): boolean {
 
 function totals(all: readonly Volume[]): string {
   if (all.length === 0) return "";
-  const sum = (values: (number | null)[]): number | null =>
-    values.every((value) => value === null)
-      ? null
-      : values.reduce<number>((a, b) => a + (b ?? 0), 0);
   const enforced = all.filter((volume) => volume.mode === "enforce").length;
   return [
     plural(all.length, "volume"),
     `${enforced} in mode enforce`,
-    `${bytes(sum(all.map((v) => v.dirty_bytes)))} dirty`,
-    `write-back ${rate(sum(all.map((v) => v.destage_bytes_per_s)))}`,
+    `${sum(
+      all.map((v) => v.dirty_bytes),
+      bytes,
+    )} dirty`,
+    `write-back ${sum(
+      all.map((v) => v.destage_bytes_per_s),
+      rate,
+    )}`,
   ].join(" · ");
+}
+
+/** `at least` where some are unknown, a dash where all are. */
+function sum(values: readonly (number | null)[], write: (value: number | null) => string): string {
+  const known = values.filter((value) => value !== null);
+  const total = write(known.length === 0 ? null : known.reduce((a, b) => a + b, 0));
+  return known.length > 0 && known.length < values.length ? `at least ${total}` : total;
 }
 
 /** Updates cards in place, so that focus and open notes survive. */

@@ -5,7 +5,7 @@ import { ago } from "../lib/format";
 import { pinTotals } from "../lib/pins";
 import { format } from "../lib/route";
 import { ageSeconds, volumes } from "../state";
-import { button, fill, h, text } from "./dom";
+import { button, fillIfOther, h, text } from "./dom";
 import { emptyState } from "./overview";
 import { askPin, pinList } from "./pins";
 import type { View } from "./view";
@@ -42,7 +42,7 @@ export function pinsPage(parent: HTMLElement): View {
         list.insertBefore(card.element, list.children[index] ?? null);
       card.update(volume);
     });
-    fill(empty, pinned.length === 0 && none(known));
+    fillIfOther(empty, pinned.length === 0 ? none(known) : null);
   });
   return { destroy: stop };
 }

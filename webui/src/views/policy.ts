@@ -7,10 +7,10 @@ import { plural } from "../lib/format";
 import { format, type Route } from "../lib/route";
 import { generation } from "../state";
 import { confirm } from "./dialog";
-import { button, fill, h, table, text, uid } from "./dom";
+import { button, fill, h, text, uid } from "./dom";
 import { dryRun } from "./dryRun";
 import { editor, type Editor } from "./editor";
-import { fileList, nameOf, NEW, NEW_TEXT, textOf } from "./policyFiles";
+import { effectiveTable, fileList, nameOf, NEW, NEW_TEXT, textOf } from "./policyFiles";
 import { errorItems, noteItems } from "./problems";
 import { retry } from "./retry";
 import type { View } from "./view";
@@ -87,12 +87,14 @@ export function policyPage(parent: HTMLElement, route: Route): View {
     page.effective,
   );
   const policies = retry(
-    () => read(page, route.name),
+    () => get<Policies>("policies"),
+    (found) => show(page, found, route.name),
     (problem) => text(page.verdict, errorText(problem)),
   );
   const language = retry(
-    async () => {
-      page.schema = await get<Schema>("policy-schema");
+    () => get<Schema>("policy-schema"),
+    (schema) => {
+      page.schema = schema;
     },
     // Without a schema there is no completion; the server validates the text anyway.
     () => undefined,
@@ -134,18 +136,22 @@ function make(): Page {
 }
 
 async function read(page: Page, wanted: string): Promise<void> {
-  page.policies = await get<Policies>("policies");
+  show(page, await get<Policies>("policies"), wanted);
+}
+
+function show(page: Page, found: Policies, wanted: string): void {
+  page.policies = found;
   fill(
     page.files,
-    fileList(page.policies, (file, body) => void choose(page, file, body)),
+    fileList(found, (file, body) => void choose(page, file, body)),
   );
-  fill(page.effective, effectiveTable(page.policies));
-  const { files } = page.policies;
+  fill(page.effective, effectiveTable(found));
+  const { files } = found;
   const first = files.find((file) => file.name === wanted) ?? files[0];
   const draft = wanted === "" ? [...drafts.keys()].at(-1) : undefined;
   const file = draft ?? first?.name ?? NEW;
   const untouched = page.saved === NEW_TEXT && page.edit.get() === NEW_TEXT;
-  if (untouched && (file !== NEW || drafts.has(NEW))) load(page, file, textOf(page.policies, file));
+  if (untouched && (file !== NEW || drafts.has(NEW))) load(page, file, textOf(found, file));
   else void check(page, false);
 }
 
@@ -207,7 +213,7 @@ async function check(page: Page, jump: boolean): Promise<boolean> {
       text: body,
     });
     if (body !== page.edit.get()) return false;
-    show(page, found.errors, found.notes);
+    showProblems(page, found.errors, found.notes);
     if (jump && found.errors[0]) page.edit.goto(found.errors[0].line, found.errors[0].column);
     return found.ok;
   } catch (problem) {
@@ -216,7 +222,11 @@ async function check(page: Page, jump: boolean): Promise<boolean> {
   }
 }
 
-function show(page: Page, errors: readonly PolicyError[], notes: readonly PolicyError[]): void {
+function showProblems(
+  page: Page,
+  errors: readonly PolicyError[],
+  notes: readonly PolicyError[],
+): void {
   page.edit.problems(errors);
   page.verdict.dataset["ok"] = String(errors.length === 0);
   const valid = notes.length === 0 ? "✓ Valid" : `✓ Valid, with ${plural(notes.length, "note")}:`;
@@ -241,12 +251,15 @@ async function save(page: Page): Promise<void> {
   );
   if (!confirmed) return;
   const body = page.edit.get();
+  const file = page.file;
   const outcome = await requestChange(`Save policy ${name}`, "policy_save", null, {
     name,
     text: body,
   });
   if (outcome?.ok !== true) return;
-  drafts.delete(page.file);
+  // Meanwhile another page or file may have been opened, or the text changed.
+  if (drafts.get(file)?.text === body) drafts.delete(file);
+  if (!page.edit.element.isConnected || page.file !== file) return;
   page.file = name;
   page.saved = body;
   keepDraft(page);
@@ -274,15 +287,4 @@ async function remove(page: Page): Promise<void> {
   const outcome = await requestChange(`Remove policy ${name}`, "policy_remove", null, { name });
   if (outcome?.ok !== true) return;
   await read(page, "").catch((problem: unknown) => text(page.verdict, errorText(problem)));
-}
-
-function effectiveTable(policies: Policies): HTMLElement {
-  if (policies.effective.length === 0) return h("p", { class: "hint" }, "No volumes found.");
-  const rows = policies.effective.map((each) => [
-    h("a", { href: format("volume", each.volume) }, each.title),
-    each.policy,
-    each.overlay ?? "",
-    each.file ?? "shipped",
-  ]);
-  return table("Policies in use", ["Volume", "Policy", "Schedule entry", "File"], rows);
 }

@@ -2,7 +2,8 @@
 // The texts that the policy editor can show: files, shipped policies and a new one.
 import type { Policies } from "../api/types";
 import { plural } from "../lib/format";
-import { button, h } from "./dom";
+import { format } from "../lib/route";
+import { button, h, table } from "./dom";
 
 /** Before the names of texts that are not files: a new one, and copies of shipped policies. */
 export const NEW = "+";
@@ -73,4 +74,15 @@ export function fileList(
 function folderHint(policies: Policies): string {
   if (policies.folder_why) return `${policies.folder}: ${policies.folder_why}`;
   return "None. All volumes use adaptive.";
+}
+
+export function effectiveTable(policies: Policies): HTMLElement {
+  if (policies.effective.length === 0) return h("p", { class: "hint" }, "No volumes found.");
+  const rows = policies.effective.map((each) => [
+    h("a", { href: format("volume", each.volume) }, each.title),
+    each.policy,
+    each.overlay ?? "",
+    each.file ?? "shipped",
+  ]);
+  return table("Policies in use", ["Volume", "Policy", "Schedule entry", "File"], rows);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads the data of a page, and retries while that fails. Only the newest read counts.
+// Reads the data of a page and draws it, and retries while that fails. Only the newest read counts: an
+// older answer that comes later would bring back what is no longer so.
 import { backoffMs } from "../lib/merge";
 
 export interface Retry {
@@ -8,7 +9,11 @@ export interface Retry {
   stop: () => void;
 }
 
-export function retry(read: () => Promise<void>, failed: (problem: unknown) => void): Retry {
+export function retry<Data>(
+  read: () => Promise<Data>,
+  draw: (data: Data) => void,
+  failed: (problem: unknown) => void,
+): Retry {
   let timer: number | undefined;
   let attempt = 0;
   let newest = 0;
@@ -16,7 +21,11 @@ export function retry(read: () => Promise<void>, failed: (problem: unknown) => v
     window.clearTimeout(timer);
     const mine = ++newest;
     read().then(
-      () => (attempt = 0),
+      (data) => {
+        if (mine !== newest) return;
+        attempt = 0;
+        draw(data);
+      },
       (problem: unknown) => {
         if (mine !== newest) return;
         failed(problem);

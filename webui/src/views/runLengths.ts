@@ -10,6 +10,7 @@ import {
   HEIGHT,
   marker,
   markLabel,
+  noMarkLabel,
   WIDTH,
   type Frame,
   type Part,
@@ -115,9 +116,9 @@ function draw(state: Curve): void {
     cutoff !== null && cutoff > 0 && marker(runs.position(cutoff, from, end), "mark-cutoff"),
     state.tried !== null && marker(runs.position(state.tried, from, end), "mark-tried"),
   );
-  if (cutoff !== null && cutoff > 0) {
+  if (cutoff !== null && cutoff > 0)
     markLabel(state.part.plot, runs.position(cutoff, from, end), `cutoff ${bytes(cutoff)}`);
-  }
+  else noMarkLabel(state.part.plot);
   axisLabels(state.part.axis, from, end, (at) => bytes(runs.bucketLowBytes(at)));
   showReading(state, all, cutoff);
   runRows(state, read, write);

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import BoundedSemaphore
 from typing import Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ebbgate.doctor import unprivileged
@@ -18,15 +15,16 @@ from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind
-from ebbgate.web.errors import ApiError
 from ebbgate.web.models.doctor import AdviceList, DoctorReport
+from ebbgate.web.places import Places
 from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import router
+from ebbgate.web.security import client_of
 from ebbgate.web.snapshot import Databases, Snapshot
 
 _REQUESTS_MAX: Final = 1000
 """How many of the newest requests are searched for applied advice."""
-_AT_ONCE: Final = 2
+_AT_ONCE: Final = 4
 """How many requests may read sysfs, so that threads are left for others: bcache's files hang for
 minutes while the kernel registers a device.
 """
@@ -35,38 +33,26 @@ minutes while the kernel registers a device.
 def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
     """Return the routes."""
     routes = router("doctor", 503)
-    places = BoundedSemaphore(_AT_ONCE)
+    places = Places(_AT_ONCE, "other requests read the state of the devices already")
 
     @routes.get("/advice", summary="Advice, and what was applied", response_model=AdviceList)
-    def advice() -> Response:
+    def advice(request: Request) -> Response:
         """The advice of `ebbgate doctor` that an unprivileged process can find; the rest is in
         `unknown`.
         """
-        with _place(places):
+        with places.hold(client_of(request.scope)):
             status = fresh_status(databases.snapshot())
             found = unprivileged.advice(sysfs, status, _apply_requests(databases), proc)
         return reply(AdviceList.read(found))
 
     @routes.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)
-    def doctor() -> Response:
+    def doctor(request: Request) -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
-        with _place(places):
+        with places.hold(client_of(request.scope)):
             found = unprivileged.doctor(sysfs, proc, fresh_status(databases.snapshot()))
         return reply(DoctorReport.read(found))
 
     return routes
-
-
-@contextmanager
-def _place(places: BoundedSemaphore) -> Iterator[None]:
-    """Hold one of the places for requests that read sysfs. Raises ApiError if none is free."""
-    if not places.acquire(blocking=False):
-        text = f"{_AT_ONCE} requests read the state of the devices already"
-        raise ApiError(503, text, "try again in a moment", retry_after_s=2)
-    try:
-        yield
-    finally:
-        places.release()
 
 
 def _apply_requests(databases: Databases) -> list[ApplyRequest]:
