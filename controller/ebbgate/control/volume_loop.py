@@ -196,7 +196,10 @@ class VolumeLoop:
     # ---- what people want ----------------------------------------------------------------------
     def set_mode(self, mode: Mode, why: str) -> None:
         """Change the mode; leaving `enforce` puts every knob back."""
-        if mode is Mode.ENFORCE:
+        if mode is self.mode is Mode.ENFORCE:
+            # What was applied is still in force, and is changed or released from there.
+            self.resume_control(None)
+        elif mode is Mode.ENFORCE:
             self.driver.resume_control()
         elif self.mode is Mode.ENFORCE:
             self.release(why)

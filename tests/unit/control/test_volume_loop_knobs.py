@@ -162,6 +162,17 @@ def test_a_stream_moves_the_cutoff_and_its_end_gives_it_back(
     assert enforced.knob("sequential_cutoff") == str(MIB)
 
 
+def test_enforce_at_the_end_of_a_hold_gives_back_what_is_over(enforced: LoopHarness) -> None:
+    streaming(enforced, write=40)
+    enforced.loop.freeze(True)
+    for _ in range(20):
+        enforced.tick()
+    assert enforced.knob("sequential_cutoff") == str(2048 * MIB)
+    enforced.loop.set_mode(Mode.ENFORCE, "a person")
+    enforced.tick()
+    assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"]
+
+
 def test_a_cutoff_that_failed_is_tried_again(enforced: LoopHarness) -> None:
     enforced.sysfs.before["sequential_cutoff"] = failing(errno.EBUSY)
     streaming(enforced, write=40)
