@@ -77,7 +77,7 @@ class Daemon:
         self.cgroups = CgroupNames(self.volumes)
         self.movers = PromotionMovers(sysfs, self.volumes)
         self.control = ControlServer(config.socket_path, self.intents.submit)
-        self.watchdog = Watchdog()
+        self.watchdog = Watchdog(tick_ns=config.tick_ns)
         self.priority = Priority(threading.get_native_id())
         self.started_wall_ns = time.time_ns()
         self._stop = asyncio.Event()
@@ -90,7 +90,9 @@ class Daemon:
         self.control.start()
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())
+        pings = asyncio.create_task(self.watchdog.run())
         stop = asyncio.create_task(self._stop.wait())
+        tasks = {probe, ticks, pings, stop}
         # Exclude what is loaded by now from garbage collection, which would delay an edge.
         gc.freeze()
         self.hangs.start()
@@ -98,11 +100,12 @@ class Daemon:
             self.watchdog.ready()
             _LOG.info(DAEMON_READY, __version__)
             self.silence.begin()
-            done, _ = await asyncio.wait({probe, ticks, stop}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
             self.watchdog.stopping()
+            pings.cancel()
             # In this order: requests are answered before the connections end.
             await self.intents.stop()
             await self.movers.stop()
@@ -112,7 +115,7 @@ class Daemon:
             stop.cancel()
             await self.probe.stop()
             probe.cancel()
-            await asyncio.gather(probe, ticks, stop, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self.volume_set.stop_looks()
             left = await asyncio.to_thread(self.volume_set.release_all)
             self.hangs.stop()
@@ -210,7 +213,7 @@ class Daemon:
         if slow:
             await _let_others()
             self.send_status()
-        self.watchdog.alive()
+        self.watchdog.ticked()
 
     async def follow_policies(self) -> None:
         """Apply what has changed in the folder of policies."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from tests.fake_machine import machine
-from tests.programs import command, running, until
+from tests.programs import PATIENCE_S, command, running, until
 
 
 def test_a_second_daemon_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
@@ -38,6 +39,24 @@ def test_signals_during_the_stop_do_not_cut_it_short(tmp_path: Path) -> None:
     assert daemon.process.returncode in (0, -signal.SIGTERM)
     with closing(History.open(tmp_path / "state/history.db")) as history:
         assert history.live_rows() == []
+
+
+def test_a_daemon_with_a_long_tick_is_alive_to_systemd_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.make(tmp_path)
+    settings = tmp_path / "ebbgate.toml"
+    settings.write_text('tick = "10s"\n')
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    argv = machine.argv(tmp_path, "daemon", "--config", str(settings))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(PATIENCE_S)
+        with running(tmp_path, "daemon", argv):
+            while systemd.recv(100) != b"READY=1":
+                pass
+            systemd.settimeout(8)
+            assert [systemd.recv(100) for _ in range(3)] == [b"WATCHDOG=1"] * 3
 
 
 def test_a_volume_that_left_while_no_daemon_ran_is_forgotten_at_the_start(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ebbgate.daemon import sd_notify
 from ebbgate.daemon.sd_notify import Watchdog
+from ebbgate.units import NS_PER_S
 
 
 @pytest.fixture
@@ -66,3 +69,21 @@ def test_without_systemd_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_socket_that_is_gone_does_not_disturb_the_daemon(tmp_path: Path) -> None:
     say_all(Watchdog(str(tmp_path / "gone")))
+
+
+@pytest.mark.parametrize(("since_tick_s", "alive"), [(12, True), (13, False)])
+async def test_a_tick_task_that_hangs_is_not_reported_alive(
+    monkeypatch: pytest.MonkeyPatch, since_tick_s: int, alive: bool
+) -> None:
+    monkeypatch.setattr(sd_notify, "_EVERY_S", 0.001)
+    sent: list[int] = []
+    now_s = [0]
+    watchdog = Watchdog("", tick_ns=10 * NS_PER_S, now_ns=lambda: now_s[0] * NS_PER_S)
+    monkeypatch.setattr(watchdog, "alive", lambda: sent.append(now_s[0]))
+    pings = asyncio.create_task(watchdog.run())
+    await asyncio.sleep(0.01)
+    now_s[0] = since_tick_s
+    await asyncio.sleep(0.05)
+    pings.cancel()
+    assert sent[0] == 0
+    assert (sent[-1] == since_tick_s) is alive
