@@ -189,8 +189,12 @@ class VolumeLoop:
 
     def probe_restarted(self) -> None:
         """Send the probe its settings again: a new child has no settings."""
-        self.last_sent = None
         self.signals.on_probe_restart()
+        self.resend_probe_settings()
+
+    def resend_probe_settings(self) -> None:
+        """Send the probe its settings again, which it forgets where it does not follow a volume."""
+        self.last_sent = None
         self._send_probe_settings(self._outcome())
 
     # ---- what people want ----------------------------------------------------------------------

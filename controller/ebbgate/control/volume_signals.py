@@ -111,6 +111,11 @@ class VolumeSignals:
         """Expect a new probe that counts from zero."""
         self._frames = reset_counters(self._frames)
 
+    @property
+    def refused(self) -> str:
+        """Return why the probe does not follow the volume; empty if it does."""
+        return self._frames.refused
+
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs."""
         foreign = frozenset(self.writer.manual | self.writer.pinned | self.writer.lacking)

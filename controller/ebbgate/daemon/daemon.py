@@ -16,7 +16,7 @@ from collections.abc import Collection
 
 from ebbgate import __version__
 from ebbgate.config.settings import Config
-from ebbgate.control.volume_loop import EACH_SECOND_NS
+from ebbgate.control.volume_loop import EACH_SECOND_NS, VolumeLoop
 from ebbgate.daemon.absent_volumes import Presence
 from ebbgate.daemon.cgroup_names import CgroupNames
 from ebbgate.daemon.hang_watch import HangWatch
@@ -31,11 +31,11 @@ from ebbgate.errors import ActuationError
 from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.log_messages.service import DAEMON_READY, DAEMON_STOPPED, PROBE_WARNING
-from ebbgate.model.records import Edge, ProbeWarning, Record, TrackRefused, Untracked
+from ebbgate.model.records import Edge, ProbeWarning, Record, Tracked, TrackRefused, Untracked
 from ebbgate.model.status import ABSENT_SHOWN_MAX, DAEMON, DaemonStatus
 from ebbgate.model.volume import Mode
 from ebbgate.probes.ebpf import EbpfProbe, track_command
-from ebbgate.probes.protocol import NOT_TRACKED
+from ebbgate.probes.protocol import NOT_TRACKED, REFUSED
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.queries_intents import last_number
 from ebbgate.store.recorder import Recorder
@@ -147,14 +147,23 @@ class Daemon:
         if isinstance(record, Untracked) and record.why == "vanished":
             self.volume_set.rediscover()
             return
-        if isinstance(record, TrackRefused):
-            text = f"{volume.volume.title}: {record.why}"
-            self._on_warning(ProbeWarning(record.at_ns, "refused", 1, text))
+        if isinstance(record, TrackRefused | Tracked):
+            self._on_tracked(volume, record)
         volume.on_record(record)
         if isinstance(record, Edge):
             self._set_priority()
             self.intents.warm.on_edge(record)
             self.movers.on_edge(record)
+
+    def _on_tracked(self, loop: VolumeLoop, record: TrackRefused | Tracked) -> None:
+        """Report a refusal once, however often it is repeated, and until the probe follows."""
+        if isinstance(record, Tracked):
+            complaints, prefix = self.probe.health.complaints, f"{loop.volume.title}: "
+            if complaints.get(REFUSED, "").startswith(prefix):
+                del complaints[REFUSED]
+        elif record.why != loop.signals.refused:
+            text = f"{loop.volume.title}: {record.why}"
+            self._on_warning(ProbeWarning(record.at_ns, REFUSED, 1, text))
 
     def _on_warning(self, record: ProbeWarning) -> None:
         if record.what == NOT_TRACKED:

@@ -92,6 +92,8 @@ class PolicyFollower:
 
 _LOG = logging.getLogger("ebbgated")
 _DISCOVER_NS: Final = 10 * NS_PER_S
+_TRACK_AGAIN_NS: Final = 60 * NS_PER_S
+"""How often a volume is tried that the probe refused; at once when another one leaves."""
 _FULL_READ_NS: Final = 10 * NS_PER_S
 """How often knobs that ebbgate has not changed are read: they are only shown."""
 _DROP_S: Final = 2.0
@@ -183,6 +185,7 @@ class VolumeSet:
         self._leaving: dict[str, VolumeLoop] = {}
         self._names: frozenset[str] = frozenset()
         self._discovered_ns = 0
+        self._track_again_ns = 0
         self._tasks = PatientTasks()
         self._discoverer = BackgroundWorker("discover")
 
@@ -266,12 +269,23 @@ class VolumeSet:
             # During a cleaning ebbgate's own table is loaded.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
                 await self._drop(name, loop)
+        self._track_refused(time.monotonic_ns())
         for name, volume in found.items():
             if name not in self.loops and name not in self._leaving and volume.cached:
                 self._add(volume)
         for name, loop in self.loops.items():
             loop.set_disk_users(users.get(name, NO_USERS))
         self.presence = presence(volumes, self.device_mapper_blocked)
+
+    def _track_refused(self, now_ns: int) -> None:
+        """Ask the probe again to follow the volumes that it refused: it may have room by now."""
+        if now_ns < self._track_again_ns:
+            return
+        self._track_again_ns = now_ns + _TRACK_AGAIN_NS
+        for loop in self.loops.values():
+            if loop.signals.refused:
+                self._command(track_command(loop.volume))
+                loop.resend_probe_settings()
 
     def _find(self) -> tuple[tuple[Volume, ...], dict[str, DiskUsers]]:
         users = DeviceUsers(discover(self.sysfs), devices_in_use(PROC))
@@ -323,6 +337,7 @@ class VolumeSet:
         if self.loops.get(name) is not loop:
             return
         self.presence = None
+        self._track_again_ns = 0
         del self.loops[name]
         followed = self._followed.pop(name)
         followed.reader.end()

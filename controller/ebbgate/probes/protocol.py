@@ -48,6 +48,7 @@ HISTOGRAM_BUCKETS_MAX: Final = 128
 """Of any histogram; those of the probe have 108 at most (bpf/hist.h)."""
 _U64_MAX: Final = (1 << 64) - 1
 _DEV_MAX: Final = (1 << 32) - 1
+REFUSED: Final = "refused"
 NOT_TRACKED: Final = "not_tracked"
 """A command for a volume whose `track` was refused, or that has just vanished."""
 
@@ -225,7 +226,7 @@ def _error(raw: Json) -> Record:
     words = command.split()
     if words[:1] == ["track"] and len(words) > 1:
         return TrackRefused(words[1], raw["ns"], text)
-    what = NOT_TRACKED if text == "not tracked" else "refused"
+    what = NOT_TRACKED if text == "not tracked" else REFUSED
     return ProbeWarning(raw["ns"], what, 1, f"{text}: {command}")
 
 

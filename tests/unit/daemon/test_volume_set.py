@@ -20,9 +20,7 @@ from ebbgate.daemon import volume_set
 from ebbgate.daemon.daemon import Daemon
 from ebbgate.model.decision import JournalEntry, Outcome
 from ebbgate.model.override import Override, OverrideKind
-from ebbgate.model.records import ProbeWarning, TrackRefused
 from ebbgate.model.volume import Mode
-from ebbgate.probes.protocol import NOT_TRACKED
 from ebbgate.probes.volume_state import read_knobs
 from ebbgate.store import journal
 from ebbgate.store.journal_writer import JournalWriter
@@ -390,11 +388,3 @@ async def test_a_released_knob_has_its_present_value_at_the_next_read(
     await harness.looks(1)
     await harness.looks(1)
     assert shown(harness)["writeback_percent"] == "10"
-
-
-async def test_a_refused_volume_is_reported_once_with_the_reason(harness: VolumeSetHarness) -> None:
-    await harness.looks(1)
-    harness.daemon.on_record(TrackRefused("bcache0", 1, "boot with another setting"))
-    harness.daemon.on_record(ProbeWarning(2, NOT_TRACKED, 1, "not tracked: wait bcache0 1"))
-    complaints = harness.daemon.probe.health.complaints
-    assert complaints == {"refused": "bcache0: boot with another setting"}
