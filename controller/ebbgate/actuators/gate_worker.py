@@ -318,14 +318,21 @@ def drive(writer: KnobWriter, gate: Gate, reason: Reason) -> list[Outcome]:
     outcomes = writer.apply(_queue_steps(writer, gate), reason) if gate.queue_depth else []
     writer.lacking |= {each.action.knob for each in outcomes if each.kind is OutcomeKind.FAILED}
     for step in plan.base:
-        owned = writer.owned.get(step.knob)
-        first = owned is None or owned.unwritten
-        if first and step.knob not in writer.lacking:
+        if _is_base_due(writer, step) and step.knob not in writer.lacking:
             outcomes += writer.apply((step,), reason)
     outcomes += writer.apply(plan.steps(gate), reason)
     if not gate.queue_depth:
         outcomes += writer.apply(_queue_steps(writer, gate), reason)
     return outcomes
+
+
+def _is_base_due(writer: KnobWriter, step: Step) -> bool:
+    """Is a base knob not written yet, or has it the value of an override that is over?"""
+    owned = writer.owned.get(step.knob)
+    if owned is None or owned.unwritten:
+        return True
+    # The quick ones are written with each gate.
+    return owned.written != step.value and step.knob not in writer.plan.quick
 
 
 def _begins_queue(writer: KnobWriter, gate: Gate) -> bool:

@@ -9,11 +9,12 @@ from threading import Event
 
 import pytest
 
-from ebbgate.model.decision import GateKind, OutcomeKind
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.model.decision import GateKind, Outcome, OutcomeKind
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_S
-from tests.builders import volume_state
+from tests.builders import busy_edge, volume_state
 from tests.fake_sysfs import failing
 from tests.unit.control.test_volume_loop_knobs import streaming
 from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
@@ -242,6 +243,37 @@ def test_each_write_of_an_override_names_who_asked(enforced: LoopHarness) -> Non
     ]
     assert write.kind is OutcomeKind.CHANGED
     assert write.action.reason == "writeback_percent 20%, requested by jo, until released"
+
+
+@pytest.mark.parametrize(
+    ("knob", "value"),
+    [
+        ("writeback_delay", "600"),
+        ("writeback_rate_update_seconds", "5"),
+        ("idle_max_writeback_rate", "1"),
+    ],
+)
+def test_an_edge_that_overtakes_the_end_of_an_override_writes_the_knob(
+    enforced: LoopHarness, knob: str, value: str
+) -> None:
+    ours, go_on = enforced.knob(knob), Event()
+    put_in_force(enforced, setting(knob, value))
+    enforced.now_ms += 1000
+    enforced.tick()
+    assert enforced.knob(knob) == value
+
+    def wait(_: KnobWriter) -> list[Outcome]:
+        assert go_on.wait(DEADLINE_S)
+        return []
+
+    enforced.loop.worker.submit("slow", wait)
+    enforced.loop.set_overrides(())
+    enforced.now_ms += 1000
+    enforced.loop.on_record(busy_edge(enforced.now_ms, name="bcache0"))
+    go_on.set()
+    enforced.settle()
+    enforced.tick()
+    assert (enforced.gate(), enforced.knob(knob)) == (GateKind.CLOSED, ours)
 
 
 # ---- drains -------------------------------------------------------------------------------------
