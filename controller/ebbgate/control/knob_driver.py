@@ -18,6 +18,7 @@ from ebbgate.actuators.gate_worker import GateWorker, Job
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
 from ebbgate.control import knob_jobs
+from ebbgate.control.job_repeats import BAD, JobRepeats
 from ebbgate.knobs.catalog import (
     CONGESTED,
     CUTOFF,
@@ -57,11 +58,7 @@ from ebbgate.units import NS_PER_S, sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
 _IN_GAP = (GateKind.OPEN, GateKind.PACED, GateKind.RESTING)
-_BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
-_AGAIN = (OutcomeKind.FAILED, OutcomeKind.TOO_SOON)
 _RELEASE_AGAIN_NS = 10 * NS_PER_S
-_DISKS_AGAIN_NS = 60 * NS_PER_S
-"""The journal may take 10 s to refuse, and a queue must be empty for each change."""
 _RELEASED = Gate(GateKind.RELEASED)
 
 
@@ -113,9 +110,8 @@ class KnobDriver:
         self._counting = Lock()
         self._events = events
         self._now_ns = now_ns
-        self._again: set[str] = set()
+        self._repeats = JobRepeats(now_ns)
         self._release_due_ns = 0
-        self._disks_due_ns: dict[str, int] = {}
         self._failing: dict[str, str] = {}
         self._held_outcomes: list[tuple[list[Outcome], int | None]] | None = None
 
@@ -178,12 +174,12 @@ class KnobDriver:
         self.worker.submit("table", lambda writer: writer.refresh_table_threshold(lends=True))
         self.unsure = True
         if self.applied.split:
-            self._again.add("split")
+            self._repeats.request("split")
 
     def release_again(self, why: str) -> None:
         """Repeat a release that failed, but not at every look: the kernel may log each refusal."""
-        if "restore" in self._again and self._now_ns() >= self._release_due_ns:
-            self._again.discard("restore")
+        if self._repeats.is_due("restore") and self._now_ns() >= self._release_due_ns:
+            self._repeats.begun("restore")
             self._release_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
             self.release(why)
 
@@ -206,18 +202,21 @@ class KnobDriver:
 
     def apply_other_knobs(self, wanted: OtherKnobs, decision: int, *, retry: bool) -> None:
         """Write the knobs that are not the gate's. `retry`: also those whose last write failed."""
-        again, pinned = self._again if retry else set(), self.writer.pinned
+        pinned = self.writer.pinned
         streams = Reason(*wanted.streams, decision)
-        cutoff = wanted.cutoff_bytes != self.applied.cutoff_bytes or "cutoff" in again
+        cutoff = retry and self._repeats.is_due("cutoff")
+        cutoff = cutoff or wanted.cutoff_bytes != self.applied.cutoff_bytes
         if cutoff and CUTOFF not in pinned:
             self.applied.cutoff_bytes = wanted.cutoff_bytes
             self.submit("cutoff", knob_jobs.cutoff_job(wanted.cutoff_bytes, streams))
-        split = wanted.split_requests != self.applied.split or "split" in again
+        split = retry and self._repeats.is_due("split")
+        split = split or wanted.split_requests != self.applied.split
         if split and MAX_SECTORS not in pinned:
             self.applied.split = wanted.split_requests
             self.submit("split", knob_jobs.split_job(wanted.split_requests, streams))
         off = wanted.congestion_off and pinned.isdisjoint(CONGESTED)
-        if (off and not self.applied.congestion_off) or "congestion" in again:
+        again = retry and self._repeats.is_due("congestion")
+        if (off and not self.applied.congestion_off) or again:
             self.applied.congestion_off = True
             reason = Reason(*wanted.congestion, decision)
             self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
@@ -226,25 +225,20 @@ class KnobDriver:
             self.submit("gc", knob_jobs.garbage_job(Reason(*GARBAGE, decision)))
 
     def _set_disk_queues(self, wanted: OtherKnobs, decision: int, *, retry: bool) -> None:
-        due = retry and self._is_due(SCHEDULER)
+        due = retry and self._repeats.is_due(SCHEDULER)
         if wanted.backing_scheduler != self.applied.scheduler or due:
             # No other scheduler, and none at all, has to hold as many.
             self._set_nr_requests(0, decision)
             self.applied.scheduler = wanted.backing_scheduler
             job = knob_jobs.scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
             self.submit(SCHEDULER, job)
-        due = retry and self._is_due(NR_REQUESTS)
+        due = retry and self._repeats.is_due(NR_REQUESTS)
         self._set_nr_requests(wanted.nr_requests, decision, again=due)
 
     def _set_nr_requests(self, number: int, decision: int, *, again: bool = False) -> None:
         if again or number != self.applied.nr_requests:
             self.applied.nr_requests = number
             self.submit(NR_REQUESTS, knob_jobs.nr_requests_job(number, Reason(*SORTED, decision)))
-
-    def _is_due(self, name: str) -> bool:
-        """Is a job of the disks' queues to be repeated now?"""
-        due_ns = self._disks_due_ns.get(name)
-        return name in self._again or (due_ns is not None and self._now_ns() >= due_ns)
 
     def rate_drifted(self, seen: VolumeState, *, steady: bool = False) -> bool:
         """Whether the kernel's own controller has overwritten the rate of a closed gate.
@@ -315,8 +309,7 @@ class KnobDriver:
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the worker's thread, in its turn."""
-        self._again.discard(name)
-        self._disks_due_ns.pop(name, None)
+        self._repeats.begun(name)
         self.worker.submit(name, job)
 
     def settled(self) -> Future[None]:
@@ -346,7 +339,7 @@ class KnobDriver:
             if name == "pace":
                 return
         else:
-            self._plan_repeat(name, outcomes)
+            self._repeats.plan(name, outcomes, self.writer.lacking, self.applied.scheduler)
         latency_ns = None
         if since_ns is not None and outcomes:
             latency_ns = outcomes[-1].at_ns - since_ns
@@ -356,26 +349,10 @@ class KnobDriver:
         else:
             self._events.outcomes(outcomes, latency_ns)
 
-    def _plan_repeat(self, name: str, outcomes: list[Outcome]) -> None:
-        """Have a job that failed repeated: one of the disks' queues not at every look."""
-        if name not in (SCHEDULER, NR_REQUESTS):
-            if any(outcome.kind in _AGAIN for outcome in outcomes):
-                self._again.add(name)
-            return
-        lacking = self.writer.lacking
-        kinds = {outcome.kind for outcome in outcomes if outcome.action.knob not in lacking}
-        if name == SCHEDULER and self.applied.scheduler:
-            # A kernel without that scheduler would search its module at each try.
-            kinds.discard(OutcomeKind.FAILED)
-        if not kinds.isdisjoint(_BAD):
-            self._disks_due_ns[name] = self._now_ns() + _DISKS_AGAIN_NS
-        if OutcomeKind.TOO_SOON in kinds:
-            self._again.add(name)
-
     def _log_failure(self, outcome: Outcome) -> None:
         """Log each failure once, not at each repetition."""
         action = outcome.action
-        error = outcome.error if outcome.kind in _BAD else ""
+        error = outcome.error if outcome.kind in BAD else ""
         if self._failing.get(action.knob, "") == error:
             return
         self._failing[action.knob] = error
