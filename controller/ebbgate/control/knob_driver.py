@@ -161,7 +161,12 @@ class KnobDriver:
         self.applied = Applied()
 
         def job(writer: KnobWriter) -> list[Outcome]:
-            return writer.release(list(writer.owned)[::-1], reason)
+            knobs = list(writer.owned)[::-1]
+            if self.applied.gate is not None:
+                # Its gate was requested after this release, and may have been set before it.
+                plan = writer.plan
+                knobs = [knob for knob in knobs if knob not in (*plan.knobs, *plan.queues)]
+            return writer.release(knobs, reason)
 
         self.worker.set_gate(_RELEASED, reason)
         self.worker.submit("restore", job)

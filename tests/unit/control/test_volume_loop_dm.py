@@ -7,25 +7,25 @@ import errno
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.errors import ActuationError
-from ebbgate.kernel.device_mapper import Target
+from ebbgate.model.decision import Outcome
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import default_policy
 from ebbgate.probes.topology import find
 from ebbgate.probes.volume_state import read_state
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import queue_sample, tick
-from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeCache, fake_lvm
+from tests.fake_dm import CACHE_TABLE, FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs
-from tests.gate_worker_fixture import CLOSED, REASON
 from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
 
 NAME = "vg-data"
-OTHER_TABLE = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold"
 STREAM = {"read": [], "write": [0] * 14 + [64 * MIB]}
 
 
@@ -106,6 +106,27 @@ def test_nothing_is_left_behind(harness: DmLoopHarness) -> None:
     assert harness.kept.open == set()
 
 
+def test_enforce_right_after_advise_is_not_undone_by_its_release(harness: DmLoopHarness) -> None:
+    harness.tick()
+    go_on = Event()
+
+    def wait(_: KnobWriter) -> list[Outcome]:
+        assert go_on.wait(DEADLINE_S)
+        return []
+
+    harness.loop.worker.submit("slow", wait)
+    harness.loop.set_mode(Mode.ADVISE, "asked for")
+    harness.loop.set_mode(Mode.ENFORCE, "asked for")
+    harness.now_ms += 250
+    seen = read_state(harness.sysfs, harness.volume, harness.now_ns())
+    harness.loop.on_tick(seen, knobs_settled=False)
+    go_on.set()
+    harness.settle()
+    harness.tick()
+    assert harness.cache.threshold == 0
+    assert "migration_threshold" in harness.kept.open
+
+
 def test_a_manual_threshold_is_respected(harness: DmLoopHarness) -> None:
     harness.tick()
     harness.cache.threshold = 777
@@ -113,134 +134,6 @@ def test_a_manual_threshold_is_respected(harness: DmLoopHarness) -> None:
     harness.idle()
     assert harness.cache.threshold == 777
     assert "migration_threshold" in harness.loop.writer.manual
-
-
-def test_a_reloaded_table_is_not_a_manual_change(harness: DmLoopHarness) -> None:
-    harness.tick()
-    harness.cache.threshold, harness.cache.promotions = 2048, 0
-    harness.tick()
-    assert harness.cache.threshold == 0
-    assert harness.loop.writer.manual == set()
-    harness.release("stop")
-    assert harness.cache.threshold == 2048
-
-
-def test_a_reloaded_table_is_noticed_while_the_disk_has_another_scheduler(
-    harness: DmLoopHarness,
-) -> None:
-    harness.cache.promotions = harness.cache.demotions = 0
-    harness.fake.write("/sys/block/vda/queue/scheduler", "[mq-deadline] bfq none")
-    harness.loop.set_policy(replace(harness.policy, backing_scheduler="bfq"))
-    harness.tick()
-    assert harness.fake.read("/sys/block/vda/queue/scheduler") == "bfq"
-    harness.cache.threshold = 2048
-    harness.tick()
-    assert (harness.cache.threshold, harness.loop.writer.manual) == (0, set())
-
-
-def test_the_threshold_of_another_table_becomes_the_original(
-    harness: DmLoopHarness,
-) -> None:
-    harness.tick()
-    table = f"{OTHER_TABLE} 4096"
-    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
-    harness.tick()
-    assert harness.cache.threshold == 0
-    assert harness.loop.writer.manual == set()
-    harness.release("stop")
-    assert harness.cache.threshold == 4096
-    assert harness.kept.open == set()
-
-
-def test_another_table_is_noticed_whatever_was_promoted_since(harness: DmLoopHarness) -> None:
-    harness.tick()
-    load(harness, 4096)
-    harness.tick()
-    assert (harness.cache.threshold, harness.loop.writer.manual) == (0, set())
-    harness.release("stop")
-    assert harness.cache.threshold == 4096
-
-
-@pytest.mark.parametrize("noticed", [True, False])
-def test_the_first_table_may_come_back(harness: DmLoopHarness, noticed: bool) -> None:
-    """The daemon keeps its first look at the volume as long as the volume is the same."""
-    harness.tick()
-    load(harness, 4096)
-    harness.tick()
-    load(harness, None)
-    if noticed:
-        harness.tick()
-        assert harness.cache.threshold == 0
-    harness.release("stop")
-    assert harness.loop.writer.manual == set()
-    assert harness.cache.threshold == 2048
-    assert harness.kept.open == set()
-
-
-def test_what_a_person_sets_after_another_table_is_manual(harness: DmLoopHarness) -> None:
-    harness.tick()
-    load(harness, 4096)
-    harness.cache.threshold = 777
-    harness.tick()
-    assert harness.loop.writer.manual == {"migration_threshold"}
-    assert harness.cache.threshold == 777
-
-
-def test_an_original_stays_whose_table_could_not_be_read(harness: DmLoopHarness) -> None:
-    harness.cache.threshold = 5000
-    harness.dm.fails["table"] = errno.EIO
-    harness.tick()
-    harness.dm.fails.clear()
-    harness.tick()
-    assert harness.cache.threshold == 0
-    harness.release("stop")
-    assert harness.cache.threshold == 5000
-
-
-def load(harness: DmLoopHarness, threshold: int | None) -> None:
-    """Load a table; as many blocks are promoted as before until somebody looks."""
-    promoted = harness.cache.promotions
-    table = CACHE_TABLE if threshold is None else f"{OTHER_TABLE} {threshold}"
-    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
-    harness.cache.threshold, harness.cache.promotions = threshold or 2048, promoted
-
-
-@pytest.mark.parametrize("noticed", [True, False])
-def test_a_threshold_that_came_with_a_table_is_put_back_whatever_was_written_since(
-    harness: DmLoopHarness, noticed: bool
-) -> None:
-    """LVM loads a table, and the gate is written before anybody looks: its value says nothing."""
-    harness.tick()
-    table = f"{OTHER_TABLE} 4096"
-    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
-    harness.cache.threshold = 0
-    if noticed:
-        harness.tick()
-        harness.settle()
-        assert "migration_threshold" in harness.kept.open
-    harness.release("stop")
-    assert harness.cache.threshold == 4096
-    assert harness.kept.open == set()
-
-
-def test_the_gate_closes_while_the_original_of_another_table_is_journalled(
-    harness: DmLoopHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    harness.tick()
-    harness.idle()
-    table = f"{OTHER_TABLE} 4096"
-    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
-    harness.cache.threshold = 4 * 128
-    seen = []
-
-    def replace(*_arguments: object) -> None:
-        harness.loop.worker.set_gate(CLOSED, REASON)
-        seen.append(harness.cache.threshold)
-
-    monkeypatch.setattr(harness.kept, "replace", replace)
-    harness.loop.driver.on_table_reload(read_state(harness.sysfs, harness.volume, 0))
-    harness.settle()
-    assert seen == [0]
 
 
 def test_a_volume_that_somebody_changed_keeps_what_he_set(harness: DmLoopHarness) -> None:
