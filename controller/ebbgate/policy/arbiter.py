@@ -149,8 +149,8 @@ def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
         return own
     if arbiter.drain is not None and arbiter.plan is not None:
         destage = state.destage
-        if own.gate.kind is GateKind.HELD and destage.phase is Phase.DESTAGE:
-            # A rule holds, so the gap drains nothing by itself.
+        if own.by != IDLE_DESTAGE and destage.phase is Phase.DESTAGE:
+            # A rule has the gate, so the gap by itself does not drain as fast as it could.
             destage = replace(destage, phase=Phase.WAIT)
         opened = drain.gate_of(arbiter.plan, destage, own.gate, params)
         within = limits.clamp_gate(opened, policy.limits)

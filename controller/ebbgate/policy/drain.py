@@ -76,6 +76,8 @@ def gate_of(
         return None
     if state.phase is Phase.DESTAGE and not _rests_too_slow(plan, state):
         return None
+    if proposed is not None and proposed.kind is GateKind.OPEN:
+        return None
     own = proposed if proposed is not None and proposed.kind is GateKind.PACED else None
     queue_depth = proposed.queue_depth if proposed is not None else 0
     if params.pressure_pace.throttle is ThrottleKind.DEPTH:

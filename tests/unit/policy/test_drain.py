@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.frame import Disturbance, Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.drain import DrainPlan, gate_of, plan_of, plan_text, proposal
 from ebbgate.policy.engine import Outcome, OverrideChange, State, step
+from ebbgate.policy.rules import Check, Rule
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.gap_use import GapUse, Rest
@@ -206,6 +207,41 @@ def gap(state: State, begin_ms: int, done_ios: int) -> tuple[State, int]:
     edge = busy_edge(begin_ms + 2000, 2300)
     state, _ = step(state, edge, Policy(), edge.at_ns)
     return state, done_ios
+
+
+@pytest.mark.parametrize("idle", [False, True])
+@pytest.mark.parametrize(
+    ("ruled", "opens"),
+    [
+        (Gate(GateKind.PACED, MIB), True),
+        (Gate(GateKind.CLOSED), True),
+        (Gate(GateKind.HELD), True),
+        (Gate(GateKind.PACED, 1 * GIB), False),
+        (Gate(GateKind.OPEN), False),
+    ],
+)
+def test_a_slower_gate_of_a_rule_yields_to_a_drain_also_in_a_gap(
+    ruled: Gate, opens: bool, idle: bool
+) -> None:
+    proposed = Proposal("rule slow", "on: night", gate=ruled)
+    rule = Rule("slow", ((Check("dirty_data", ">=", 0),),), proposed, ("destage_rate",))
+    policy = replace(Policy(), rules=(rule,))
+    ordered = Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 600 * NS_PER_S)
+    change = OverrideChange(drain=ActiveOverride(ordered, 600 * NS_PER_S))
+    state, outcome = step(State(), change, policy, NS_PER_S)
+    for quarter in range(1, 60):
+        at_ns = NS_PER_S + quarter * NS_PER_S // 4
+        idle_ns = quarter * NS_PER_S // 4 if idle else 0
+        known: dict[str, Any] = {"dirty_in_bytes_per_s": 0.0, "destage_bytes_per_s": 0.0, **LARGE}
+        seen = frame(at_ns=at_ns, probed_at_ns=at_ns - 1, idle=idle, idle_ns=idle_ns, **known)
+        state, outcome = step(state, seen, policy, at_ns)
+    assert (outcome.destage.phase is Phase.DESTAGE) is idle
+    assert outcome.ruling.gate is not None
+    if not opens:
+        assert outcome.ruling.gate == ruled
+        return
+    assert (outcome.ruling.by, outcome.ruling.gate.kind) == ("drain", GateKind.PACED)
+    assert outcome.ruling.gate.rate_bytes_per_s >= 4 * GIB / 600
 
 
 def done_in_20_ms(outcome: Outcome) -> int:
