@@ -137,16 +137,19 @@ class VolumeSignals:
         if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):
             return False
         # Those of the disks below stay as they are.
-        originals = {
-            knob: value
-            for knob, value in self.originals().items()
+        knobs = {
+            knob: owned
+            for knob, owned in list(self.writer.owned.items())
             if ResetCause.TABLE in knob_row(knob).resets
         }
         if new.promotions < then.promotions or new.demotions < then.demotions:
-            return bool(originals)
+            return bool(knobs)
         if then.promotions or then.demotions:
             return False
-        return bool(originals) and originals.items() <= seen.knobs.items()
+        originals = {knob: owned.original for knob, owned in knobs.items()}
+        # Where ebbgate wrote the original, too, it shows nothing.
+        shows = any(not owned.is_ours(owned.original) for owned in knobs.values())
+        return shows and originals.items() <= seen.knobs.items()
 
     def originals(self) -> dict[str, str]:
         """Return the original values of the knobs that ebbgate has changed."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.kernel.device_mapper import Target
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.probes.volume_state import read_state
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS
 from tests.gate_worker_fixture import CLOSED, REASON
@@ -48,6 +49,21 @@ def test_a_reloaded_table_is_noticed_while_the_disk_has_another_scheduler(
     harness.cache.threshold = 2048
     harness.tick()
     assert (harness.cache.threshold, harness.loop.writer.manual) == (0, set())
+
+
+def test_a_threshold_that_equals_its_original_is_no_reload(
+    harness: DmLoopHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.cache.promotions = harness.cache.demotions = 0
+    override = Override(OverrideKind.SET, NAME, "jo", 1, None, "migration_threshold", "2048", 1)
+    harness.loop.set_overrides((ActiveOverride(override, None),))
+    harness.settle()
+    for _ in range(3):
+        harness.tick()
+    assert "its table was reloaded" not in caplog.text
+    harness.cache.threshold = 777
+    harness.tick()
+    assert "migration_threshold" in harness.loop.writer.manual
 
 
 def test_the_threshold_of_another_table_becomes_the_original(
