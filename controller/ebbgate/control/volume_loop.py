@@ -373,11 +373,14 @@ class VolumeLoop:
                 _LOG.info(DECISION, self.volume.name, each.strategy, each.reason, suffix)
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
-        if not (self.acts or self.writer.pinned):
+        if not (self.acts or self.frozen or self.writer.pinned):
             return
         if self.signals.table_reloaded(seen) or self.writer.has_other_table(seen.knobs):
             _LOG.warning(TABLE_RELOADED, self.volume.title)
+            self.signals.reloaded = False
             self.driver.on_table_reload(seen)
+            return
+        if not (self.acts or self.writer.pinned):
             return
         owned = set(self.writer.owned)
         self.overrides.on_conflict(taken := self.writer.check_manual(seen.knobs))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.actuators.ownership import OwnedKnob
 from ebbgate.control.attribution_status import CachedAttribution
 from ebbgate.control.heat_status import CachedHeatStatus
 from ebbgate.knobs.catalog import DELAY, knob_row
@@ -54,7 +55,8 @@ class VolumeSignals:
     """What was measured of one volume. `since_unix_ns`: when the daemon began to follow it.
 
     `last_seen`: the last look at sysfs. `lost`: what the probe had to drop. `power`: whether the
-    disks below turn. `layout`: who owns the chunks of the volume. `cgroups`: paths by id.
+    disks below turn. `reloaded`: a table was loaded; who looks at its knobs clears it. `layout`:
+    who owns the chunks of the volume. `cgroups`: paths by id.
     """
 
     writer: KnobWriter
@@ -63,6 +65,7 @@ class VolumeSignals:
     last_seen: VolumeState | None = None
     lost: Mapping[str, int] = field(default_factory=dict)
     power: DiskPower = NOT_ASKED
+    reloaded: bool = False
     layout: VolumeLayout | None = None
     cgroups: Mapping[int, str] = field(default_factory=dict)
     _frames: FrameState = field(default_factory=FrameState)
@@ -117,7 +120,8 @@ class VolumeSignals:
         return self._frames.refused
 
     def frame(self, seen: VolumeState) -> Frame:
-        """Return what is known at this look at sysfs."""
+        """Return what is known at this look at sysfs, the next one after `last_seen`."""
+        self.reloaded = self.reloaded or self._counts_fell(seen)
         foreign = frozenset(self.writer.manual | self.writer.pinned | self.writer.lacking)
         facts = DaemonFacts(foreign, self.writer.disk_users, self.power, self.layout)
         if seen.dirty_bytes == 0:
@@ -127,29 +131,41 @@ class VolumeSignals:
         return build(self._frames, seen, self.writer.volume.name, self.now_ns(), facts)
 
     def table_reloaded(self, seen: VolumeState) -> bool:
-        """Whether the table was loaded again since the last look; it resets the knobs.
+        """Whether the table was loaded again since the knobs were looked at; it resets the knobs.
 
         dm-cache counts promotions and demotions from the last load, and takes its threshold from
         the table. Before anything was counted, only original values show that a table was loaded.
         A table with another threshold is noticed by that, too (`VolumeKnobs.has_other_table`).
+        Call it only while no write is under way.
         """
+        if self.reloaded:
+            return True
+        then = self.last_seen.dm if self.last_seen else None
+        if not isinstance(then, CacheStatus) or not isinstance(seen.dm, CacheStatus):
+            return False
+        if then.promotions or then.demotions:
+            return False
+        knobs = self._reset_by_table()
+        # Where ebbgate wrote the original, too, it shows nothing.
+        shows = any(not owned.is_ours(owned.original) for owned in knobs.values())
+        originals = {knob: owned.original for knob, owned in knobs.items()}
+        return shows and originals.items() <= seen.knobs.items()
+
+    def _counts_fell(self, seen: VolumeState) -> bool:
+        """Whether the counts show that a table was loaded that resets knobs of ebbgate."""
         then, new = self.last_seen.dm if self.last_seen else None, seen.dm
         if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):
             return False
-        # Those of the disks below stay as they are.
-        knobs = {
+        fell = new.promotions < then.promotions or new.demotions < then.demotions
+        return fell and bool(self._reset_by_table())
+
+    def _reset_by_table(self) -> dict[str, OwnedKnob]:
+        """Return the knobs of ebbgate that a table sets; those of the disks below stay."""
+        return {
             knob: owned
             for knob, owned in list(self.writer.owned.items())
             if ResetCause.TABLE in knob_row(knob).resets
         }
-        if new.promotions < then.promotions or new.demotions < then.demotions:
-            return bool(knobs)
-        if then.promotions or then.demotions:
-            return False
-        originals = {knob: owned.original for knob, owned in knobs.items()}
-        # Where ebbgate wrote the original, too, it shows nothing.
-        shows = any(not owned.is_ours(owned.original) for owned in knobs.values())
-        return shows and originals.items() <= seen.knobs.items()
 
     def originals(self) -> dict[str, str]:
         """Return the original values of the knobs that ebbgate has changed."""

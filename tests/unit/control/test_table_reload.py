@@ -66,6 +66,32 @@ def test_a_threshold_that_equals_its_original_is_no_reload(
     assert "migration_threshold" in harness.loop.writer.manual
 
 
+@pytest.mark.parametrize("looks", [0, 3])
+def test_a_table_that_is_loaded_during_a_hold_is_nobodys_choice(
+    harness: DmLoopHarness, looks: int
+) -> None:
+    harness.tick()
+    harness.loop.freeze(True)
+    harness.tick()
+    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", CACHE_TABLE),))
+    for _ in range(looks):
+        harness.tick()
+    assert harness.cache.threshold == 2048, "a hold keeps every knob"
+    harness.loop.freeze(False)
+    for _ in range(2):
+        harness.tick()
+    assert (harness.cache.threshold, harness.loop.writer.manual) == (0, set())
+
+
+def test_a_reload_that_is_seen_during_a_write_is_kept_in_mind(harness: DmLoopHarness) -> None:
+    harness.tick()
+    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", CACHE_TABLE),))
+    seen = read_state(harness.sysfs, harness.volume, harness.now_ns())
+    harness.loop.on_tick(seen, knobs_settled=False)
+    harness.tick()
+    assert (harness.cache.threshold, harness.loop.writer.manual) == (0, set())
+
+
 def test_the_threshold_of_another_table_becomes_the_original(
     harness: DmLoopHarness,
 ) -> None:
