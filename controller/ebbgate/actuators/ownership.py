@@ -125,19 +125,26 @@ def has_instance(sysfs: Sysfs, path: str, devno: tuple[int, int], entry: Journal
 
 
 def is_recreated(sysfs: Sysfs, entry: JournalEntry) -> bool:
-    """Is there another device under the path of a journalled knob? False where it is unknown."""
+    """Is there another device under the path of a journalled knob? False where it is unknown.
+
+    Takes no lock of bcache.
+    """
     try:
-        return entry.instance not in (0, identify(sysfs, entry.path).instance)
+        if entry.path.startswith(DM_PREFIX):
+            now = identify(sysfs, entry.path).instance
+        else:
+            now = sysfs.inode_of(_folder(Path(entry.path)))
+        return entry.instance not in (0, now)
     except OSError:
         return False
 
 
 def was_reset(sysfs: Sysfs, entry: JournalEntry, value: str) -> bool:
-    """Has the disk of a journalled knob been reset, or another device its path?"""
+    """Has the disk of a journalled knob been reset, or has another device its path?"""
     row = knob_row(entry.knob)
     if ResetCause.DISK in row.resets and same_value(entry.knob, entry.original, value):
         return True
-    return row.per_disk and is_recreated(sysfs, entry)
+    return is_recreated(sysfs, entry)
 
 
 def loaded_table(sysfs: Sysfs, path: str) -> str:

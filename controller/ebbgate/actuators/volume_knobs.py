@@ -140,8 +140,8 @@ class VolumeKnobs:
     def check_manual(self, seen: Mapping[str, str]) -> list[str]:
         """Mark owned knobs manual whose value is not what ebbgate wrote; return their names.
 
-        Nobody chose the value of a disk that was reset or plugged in again. The kernel's own writes
-        do not count. Call it only while no write is under way.
+        Nobody chose the value of a disk that was reset, or of a device that was made again. The
+        kernel's own writes do not count. Call it only while no write is under way.
         """
         taken = []
         for knob, owned in list(self.owned.items()):
@@ -150,7 +150,7 @@ class VolumeKnobs:
             if row.kernel_writes or value is None or owned.is_ours(value):
                 continue
             if ownership.was_reset(self.sysfs, owned.entry, value):
-                self._disown(knob, "the disk was reset")
+                self._disown(knob, "its device was reset")
                 continue
             self.manual.add(knob)
             self._disown(knob, f"manual: found {value}")

@@ -385,7 +385,7 @@ class VolumeLoop:
         owned = set(self.writer.owned)
         self.overrides.on_conflict(taken := self.writer.check_manual(seen.knobs))
         for knob in owned.difference(self.writer.owned, taken):
-            # The disk was reset: what ebbgate wrote is due again.
+            # Its device was reset: what ebbgate wrote is due again.
             self.driver.forget(knob)
         self.driver.mark_manual(taken, seen)
         if any(knob in self.writer.plan.knobs for knob in taken):

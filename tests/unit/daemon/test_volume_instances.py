@@ -15,8 +15,8 @@ import pytest
 from ebbgate.daemon import volume_set
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Mode
-from ebbgate.units import NS_PER_MS
-from tests.builders import busy_edge, idle_edge
+from ebbgate.units import MIB, NS_PER_MS
+from tests.builders import busy_edge, idle_edge, tick
 from tests.fake_sysfs import SET_UUID
 from tests.unit.daemon.test_volume_set import VolumeSetHarness, hanging, open_entries, tuned
 from tests.volume_loop_fixture import DEADLINE_S
@@ -169,3 +169,20 @@ async def test_only_the_loop_that_was_looked_at_is_dropped(harness: InstancesHar
     let_go.set()
     await asyncio.gather(*ticks)
     assert harness.daemon.volumes["bcache1"] is new
+
+
+async def test_an_override_survives_a_look_before_a_new_registration_is_noticed(
+    harness: InstancesHarness,
+) -> None:
+    await harness.looks()
+    override = harness.override("sequential_cutoff", str(MIB))
+    await harness.looks()
+    harness.vanish()
+    harness.appear()
+    now_ns = time.monotonic_ns()
+    harness.daemon.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns))
+    await harness.daemon.volume_set.look("bcache0", slow=False)
+    await harness.looks(4)
+    assert harness.knobs()["sequential_cutoff"] == str(MIB)
+    assert list(harness.daemon.overrides.active) == [override.id]
+    assert harness.daemon.volumes["bcache0"].writer.manual == set()
