@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from ebbgate.actuators.gate_worker import GateWorker, Job
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.reason import Reason
 from ebbgate.control import knob_jobs
+from ebbgate.control.applied import Applied
 from ebbgate.control.job_repeats import BAD, JobRepeats
 from ebbgate.knobs.catalog import (
     CONGESTED,
@@ -29,7 +30,6 @@ from ebbgate.knobs.catalog import (
     SCHEDULER,
     TABLE,
 )
-from ebbgate.knobs.places import disk_knobs
 from ebbgate.log_messages.volumes import (
     KNOB_CHANGED_BY_OTHERS,
     KNOB_LEFT_ALONE,
@@ -81,18 +81,6 @@ class EventSink(Protocol):
         """An edge, and how long after it was due it was handled."""
 
 
-@dataclass(slots=True)
-class Applied:
-    """What was last requested of the gate worker."""
-
-    gate: Gate | None = None
-    cutoff_bytes: int | None = None
-    congestion_off: bool = False
-    split: bool = False
-    scheduler: str = ""
-    nr_requests: int | None = 0
-
-
 class KnobDriver:
     """Drives one volume's knobs. `decision`: the number of the decision behind a call.
 
@@ -141,19 +129,7 @@ class KnobDriver:
 
     def forget(self, knob: str) -> None:
         """Forget the last request that this knob belongs to."""
-        if knob in self.writer.plan.knobs:
-            self.applied.gate = None
-        elif knob == CUTOFF:
-            self.applied.cutoff_bytes = None
-        elif knob == MAX_SECTORS:
-            self.applied.split = False
-        elif knob in CONGESTED:
-            self.applied.congestion_off = False
-        elif knob in disk_knobs(self.writer.volume, SCHEDULER):
-            self.applied.scheduler = ""
-        elif knob in disk_knobs(self.writer.volume, NR_REQUESTS):
-            # Also 0 is requested again: it is journalled as long as a scheduler is switched.
-            self.applied.nr_requests = None
+        self.applied.forget(knob, self.writer)
 
     def release(self, why: str) -> None:
         """Restore every knob of this volume, except those that somebody else has written."""
