@@ -59,6 +59,8 @@ from ebbgate.units import NS_PER_S, sectors_to_bytes
 _LOG = logging.getLogger(__name__)
 _IN_GAP = (GateKind.OPEN, GateKind.PACED, GateKind.RESTING)
 _RELEASE_AGAIN_NS = 10 * NS_PER_S
+_RELEASES = ("unpin", "manual", "queues", "leftovers")
+"""Jobs that release knobs of their own. The other jobs decide anew when they are repeated."""
 _RELEASED = Gate(GateKind.RELEASED)
 
 
@@ -100,6 +102,9 @@ class KnobDriver:
         self._now_ns = now_ns
         self._repeats = JobRepeats(now_ns)
         self._release_due_ns = 0
+        self._unreleased: set[str] = set()
+        """Knobs whose release at the end of an override, or beside somebody else's, has failed."""
+        self._unreleased_due_ns = 0
         self._failing: dict[str, str] = {}
         self._held_outcomes: list[tuple[list[Outcome], int | None]] | None = None
 
@@ -163,6 +168,28 @@ class KnobDriver:
             self._repeats.begun("restore")
             self._release_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
             self.release(why)
+
+    def release_leftovers(self, why: str) -> None:
+        """Repeat releases of single knobs that failed, except of knobs that are set again since.
+
+        Call it at looks during which no knob was being written.
+        """
+        if not self._unreleased or self._now_ns() < self._unreleased_due_ns:
+            return
+        self._unreleased_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
+        knobs, reason = list(self._unreleased), Reason(RESTORE, why)
+        self._unreleased.difference_update(knobs)
+
+        def job(writer: KnobWriter) -> list[Outcome]:
+            return writer.release(
+                [each for each in knobs if each not in writer.pinned and not self._drives(each)],
+                reason,
+            )
+
+        self.submit("leftovers", job)
+
+    def _drives(self, knob: str) -> bool:
+        return self.applied.drives(knob, self.writer)
 
     def gate(
         self, ruling: Ruling, decision: int, *, since_ns: int | None = None, reassert: bool = False
@@ -315,6 +342,9 @@ class KnobDriver:
                 _LOG.warning(
                     KNOB_LEFT_ALONE, outcome.action.volume, outcome.action.knob, outcome.error
                 )
+        if name in _RELEASES or (name == "gate" and self.applied.gate is None):
+            failed = (each.action.knob for each in outcomes if each.kind is OutcomeKind.FAILED)
+            self._unreleased.update(knob for knob in failed if knob in self.writer.owned)
         if name in ("gate", "pace"):
             self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
             if name == "pace":

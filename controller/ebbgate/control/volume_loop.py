@@ -159,6 +159,7 @@ class VolumeLoop:
         if knobs_settled and self.cleaning is None:
             self._look_at_knobs(seen)
             self.overrides.watch(seen, frame)
+            self.driver.release_leftovers(RELEASE_FAILED)
         self.signals.last_seen = seen
         outcome = self._step(frame)
         decision = self._record_decision(outcome)

@@ -245,6 +245,47 @@ def test_each_write_of_an_override_names_who_asked(enforced: LoopHarness) -> Non
     assert write.action.reason == "writeback_percent 20%, requested by jo, until released"
 
 
+@pytest.mark.parametrize("mode", [Mode.ADVISE, Mode.ENFORCE])
+@pytest.mark.parametrize(
+    ("knob", "value"),
+    [
+        ("sequential_cutoff", str(MIB)),
+        ("writeback_percent", "20"),
+        ("congested_read_threshold_us", "5000"),
+    ],
+)
+def test_a_release_that_failed_at_the_end_of_an_override_is_repeated(
+    make_loop: Callable[[Mode], LoopHarness], mode: Mode, knob: str, value: str
+) -> None:
+    harness = make_loop(mode)
+    harness.tick()
+    put_in_force(harness, setting(knob, value))
+    harness.sysfs.before[knob] = failing(errno.EBUSY)
+    put_in_force(harness)
+    assert harness.knob(knob) == value
+    del harness.sysfs.before[knob]
+    harness.now_ms += 10_000
+    harness.tick()
+    harness.tick()
+    driven = mode is Mode.ENFORCE and knob == "writeback_percent"
+    assert harness.knob(knob) == ("40" if driven else harness.before[knob])
+
+
+def test_a_release_that_failed_is_not_repeated_once_the_knob_is_set_again(
+    make_loop: Callable[[Mode], LoopHarness],
+) -> None:
+    harness = make_loop(Mode.ADVISE)
+    put_in_force(harness, setting("sequential_cutoff", str(MIB)))
+    harness.sysfs.before["sequential_cutoff"] = failing(errno.EBUSY)
+    harness.loop.set_overrides(())
+    harness.settle()
+    del harness.sysfs.before["sequential_cutoff"]
+    harness.now_ms += 10_000
+    put_in_force(harness, setting("sequential_cutoff", str(2 * MIB), 2))
+    assert harness.knob("sequential_cutoff") == str(2 * MIB)
+    assert ("sequential_cutoff", harness.before["sequential_cutoff"]) not in harness.sysfs.log
+
+
 @pytest.mark.parametrize(
     ("knob", "value"),
     [
