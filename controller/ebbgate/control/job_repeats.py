@@ -18,6 +18,7 @@ BAD: Final = frozenset({OutcomeKind.FAILED, OutcomeKind.REFUSED})
 _AGAIN: Final = frozenset({OutcomeKind.FAILED, OutcomeKind.TOO_SOON})
 _PATIENT_NS: Final = 60 * NS_PER_S
 """The journal may take 10 s to refuse, and a queue must be empty for each change."""
+_GATE: Final = "gate"
 
 
 class JobRepeats:
@@ -42,16 +43,35 @@ class JobRepeats:
         due_ns = self._due_ns.get(name)
         return name in self._again or (due_ns is not None and self._now_ns() >= due_ns)
 
-    def plan(
-        self, name: str, outcomes: Iterable[Outcome], lacking: Collection[str], scheduler: str
+    def plan_gate(self, outcomes: Iterable[Outcome], lacking: Collection[str]) -> None:
+        """Have the gate set again later where a write of it was refused, as by the journal."""
+        self.begun(_GATE)
+        self._plan_refused(_GATE, outcomes, lacking)
+
+    @property
+    def gate_is_due(self) -> bool:
+        """Is a gate that was refused to be set again now?"""
+        return self.is_due(_GATE)
+
+    def _plan_refused(
+        self, name: str, outcomes: Iterable[Outcome], lacking: Collection[str]
     ) -> None:
-        """Have a job that failed repeated: one of the disks' queues not at every look.
+        kinds = {outcome.kind for outcome in outcomes if outcome.action.knob not in lacking}
+        if OutcomeKind.REFUSED in kinds:
+            self._due_ns[name] = self._now_ns() + _PATIENT_NS
+
+    def plan(
+        self, name: str, outcomes: Collection[Outcome], lacking: Collection[str], scheduler: str
+    ) -> None:
+        """Have a job that failed repeated: one that was refused, or of the disks' queues, not at
+        every look.
 
         `lacking`: knobs that this kernel does not have. `scheduler`: the one that was requested.
         """
         if name not in (SCHEDULER, NR_REQUESTS):
             if any(outcome.kind in _AGAIN for outcome in outcomes):
                 self._again.add(name)
+            self._plan_refused(name, outcomes, lacking)
             return
         kinds = {outcome.kind for outcome in outcomes if outcome.action.knob not in lacking}
         if name == SCHEDULER and scheduler:

@@ -191,6 +191,11 @@ class KnobDriver:
     def _drives(self, knob: str) -> bool:
         return self.applied.drives(knob, self.writer)
 
+    @property
+    def gate_is_due(self) -> bool:
+        """Is the gate to be set again, since a write of it may have failed?"""
+        return self.unsure or self._repeats.gate_is_due
+
     def gate(
         self, ruling: Ruling, decision: int, *, since_ns: int | None = None, reassert: bool = False
     ) -> None:
@@ -224,7 +229,7 @@ class KnobDriver:
             self.submit("split", knob_jobs.split_job(wanted.split_requests, streams))
         off = wanted.congestion_off and pinned.isdisjoint(CONGESTED)
         again = retry and self._repeats.is_due("congestion")
-        if (off and not self.applied.congestion_off) or again:
+        if off and (again or not self.applied.congestion_off):
             self.applied.congestion_off = True
             reason = Reason(*wanted.congestion, decision)
             self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
@@ -347,6 +352,7 @@ class KnobDriver:
             self._unreleased.update(knob for knob in failed if knob in self.writer.owned)
         if name in ("gate", "pace"):
             self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
+            self._repeats.plan_gate(outcomes, self.writer.lacking)
             if name == "pace":
                 return
         else:

@@ -164,7 +164,7 @@ class VolumeLoop:
         outcome = self._step(frame)
         decision = self._record_decision(outcome)
         drifted = self.driver.rate_drifted(seen, steady=outcome.steady)
-        again = knobs_settled and (self.driver.unsure or drifted)
+        again = knobs_settled and (self.driver.gate_is_due or drifted)
         self._drive_gate(outcome, self.decision_count, again=again)
         if self.acts:
             self.driver.apply_other_knobs(
