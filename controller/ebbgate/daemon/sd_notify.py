@@ -35,9 +35,6 @@ class Watchdog:
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "") if address is None else address
-        self._tick_ns = tick_ns
-        self._now_ns = now_ns
-        self._ticked_ns = now_ns()
         # An abstract address is written with an @ for its leading zero byte.
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._tick_ns = tick_ns
