@@ -39,7 +39,8 @@ Counts = tuple[int | None, int]
 class Reader:
     """What the workers have in common; each decides when it reads (`wait`) and how (`send`).
 
-    `unit`, `block`: see `CacheFacts`. `burst`: bytes after which garbage is to be collected; 0 for
+    `unit`: bytes of the smallest read that is cached and that the file allows (`read_unit`).
+    `block`: see `CacheFacts`. `burst`: bytes after which garbage is to be collected; 0 for
     a cache without any, or where the kernel may not be asked. `elsewhere`: places that were looked
     for in the cache, of which the volume saw nothing: they lie on another device below the file.
     `touched`, `brought`, `pending`: see `BlockReads`. `internal`: the folder in which bcache shows
@@ -65,7 +66,8 @@ class Reader:
 
     def start(self, command: dict[str, Any]) -> None:
         """Take the facts about the cache. Raises Unavailable where hits cannot be told."""
-        self.kind, self.unit = command["kind"], command["unit"]
+        self.kind = command["kind"]
+        self.unit = max(command["unit"], self.target.unit_bytes)
         self.block, self.burst = command["block"], command["burst"]
         backing = Path("/sys/dev/block") / command["backing"]
         check_statistics(backing)

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.loop_device import LoopFile
+from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.layout.fiemap import Extent, is_realtime, read_layout
-from ebbgate.units import sectors_to_bytes
+from ebbgate.probes.block import whole_disk
+from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
 from ebbgate.warm.btrfs import device_of
 from ebbgate.warm.loop import loop_file, within_file
 from ebbgate.warm.plan import Piece
@@ -38,7 +40,8 @@ class Target:
     which it is read: of a file, the order of the device (of btrfs, of its own addresses, which are
     as contiguous). `left_out`: bytes that cannot be warmed, by reason. `path`: of a file; empty for
     a range of a volume. `generation`: see `FileLayout`. `files`: of a file below which there are
-    loop devices: from that file down to the one that is read.
+    loop devices: from that file down to the one that is read. `unit_bytes`: reads of `handle` past
+    the page cache begin at multiples of it and are as long.
     """
 
     handle: int
@@ -49,6 +52,7 @@ class Target:
     size_bytes: int = 0
     generation: int | None = None
     files: tuple[File, ...] = ()
+    unit_bytes: int = SECTOR_BYTES
 
     @property
     def named(self) -> int:
@@ -103,13 +107,14 @@ def open_file(path: str) -> Target:
         while loop := _loop_below(files[-1]):
             files.append(File(_open_behind(loop, path), loop.path, loop))
         size, found = os.fstat(files[0].handle).st_size, _places(files)
+        unit = read_unit(os.fstat(files[-1].handle))
     except BaseException:
         for file in files:
             os.close(file.handle)
         raise
     several = tuple(files) if len(files) > 1 else ()
     place = files[-1].handle, found.devno, found.pieces, found.left_out
-    return Target(*place, path, size, found.generation, several)
+    return Target(*place, path, size, found.generation, several, unit)
 
 
 def device_below_loops(devno: tuple[int, int], path: str) -> tuple[int, int]:
@@ -244,7 +249,25 @@ def open_ranges(device: str, devno: tuple[int, int], ranges: Iterable[tuple[int,
     if not stat.S_ISBLK(status.st_mode) or _split(status.st_rdev) != devno:
         raise Unavailable(f"{device} is another device by now")
     pieces = tuple(Piece(start, start, end - start) for start, end in ranges)
-    return Target(handle, devno, pieces, {})
+    return Target(handle, devno, pieces, {}, unit_bytes=read_unit(status))
+
+
+def read_unit(status: os.stat_result, sysfs: Sysfs | None = None) -> int:
+    """Return the bytes of the smallest read past the page cache of an open file or block device.
+
+    A device between the file and the cached volume may have larger blocks than that volume
+    (dm-crypt with sectors of 4096 bytes): the kernel refuses smaller reads. btrfs, whose number is
+    of no device, answers them from the page cache.
+    """
+    sysfs = sysfs or Sysfs()
+    number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
+    if os.major(number) == 0:
+        return max(SECTOR_BYTES, status.st_blksize)
+    real = sysfs.real(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if real is None:
+        return SECTOR_BYTES
+    queue = CLASS_BLOCK / whole_disk(sysfs, real.name) / "queue"
+    return sysfs.read_int(queue / "logical_block_size") or SECTOR_BYTES
 
 
 def _open_direct(path: str, name: str) -> int:

@@ -106,8 +106,10 @@ def test_a_backing_device_without_statistics_is_refused(
         reader.start(command)
     assert caught.value.hint == f"echo 1 > {disk}/queue/iostats"
     (disk / "queue/iostats").write_text("1\n")
+    reader.target.unit_bytes = 8192
     reader.start(command)
     assert reader.backing_reads() == 1
+    assert reader.unit == 8192, "the file allows no smaller reads"
     reader.close()
 
 

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout.fiemap import Extent, FileLayout
 from ebbgate.units import KIB
-from ebbgate.warm.target import Target, open_file, open_ranges
+from ebbgate.warm.target import Target, open_file, open_ranges, read_unit
 
 
 def refusal(path: Path | str) -> str:
@@ -107,3 +109,41 @@ def test_a_file_that_changes_is_noticed(
         assert target.changed() == found
     finally:
         os.close(handle)
+
+
+def status_of(devno: tuple[int, int], *, is_device: bool = False) -> os.stat_result:
+    """Return the status of a file on a device, or of that device."""
+    number = os.makedev(*devno)
+    mode = stat.S_IFBLK if is_device else stat.S_IFREG
+    more = {"st_rdev": number if is_device else 0, "st_blksize": 4 * KIB}
+    return os.stat_result((mode, 1, 0 if is_device else number, *[0] * 7), more)
+
+
+def test_reads_are_as_long_as_the_blocks_of_the_files_own_device(tmp_path: Path) -> None:
+    disk = tmp_path / "devices/vda"
+    for folder in (disk / "queue", disk / "vda1", tmp_path / "dev/block", tmp_path / "class/block"):
+        folder.mkdir(parents=True)
+    (disk / "queue/logical_block_size").write_text("2048\n")
+    (disk / "vda1/partition").write_text("1\n")
+    for name, number, folder in (("vda", "252:0", disk), ("vda1", "252:1", disk / "vda1")):
+        (tmp_path / "dev/block" / number).symlink_to(folder)
+        (tmp_path / "class/block" / name).symlink_to(folder)
+    sysfs = Sysfs(tmp_path)
+    assert read_unit(status_of((252, 0)), sysfs) == 2 * KIB
+    assert read_unit(status_of((252, 1)), sysfs) == 2 * KIB
+    assert read_unit(status_of((252, 0), is_device=True), sysfs) == 2 * KIB
+    assert read_unit(status_of((252, 9)), sysfs) == 512, "an unknown device"
+    assert read_unit(status_of((0, 45)), sysfs) == 4 * KIB, "a file on btrfs"
+
+
+def test_an_opened_file_knows_how_long_its_reads_must_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(8 * KIB))
+    layout = FileLayout(8 * KIB, None, (Extent(0, 0, 8 * KIB),))
+    monkeypatch.setattr("ebbgate.warm.target.read_layout", lambda *_: layout)
+    monkeypatch.setattr("ebbgate.warm.target.read_unit", lambda _: 8 * KIB)
+    target = open_file(str(file))
+    assert target.unit_bytes == 8 * KIB
+    target.close()
