@@ -35,7 +35,7 @@ def run(
     """Run a program.
 
     `stdout`: an open file that gets the output instead of the result. `inherited`: files that stay
-    open in the program. Raises Unavailable when it is missing, does not end within `timeout_s`, or,
+    open in the program. Bytes that are no UTF-8 become U+FFFD. Raises Unavailable when it is missing, does not end within `timeout_s`, or,
     with `check`, fails.
     """
     command = shlex.join(argv)
@@ -47,6 +47,8 @@ def run(
             stderr=subprocess.PIPE,
             pass_fds=inherited,
             text=True,
+            # A guest may have written what a program quotes.
+            errors="replace",
             timeout=timeout_s,
             check=False,
             env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C"},

@@ -177,7 +177,10 @@ def _add_all(found: _Found, volume: str, tops: Iterable[_Top]) -> None:
                 _add(found, volume, *top)
     except EbbgateError as error:
         found.leave_out(_NOT_MAPPED, error.message)
-    except OSError as error:
+    except MemoryError:
+        found.leave_out(_NOT_MAPPED, "what is known of a file takes too much memory")
+    except (OSError, ValueError) as error:
+        # Guests and the owners of files choose what is parsed here.
         found.leave_out(_NOT_MAPPED, str(error))
 
 

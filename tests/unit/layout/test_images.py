@@ -152,6 +152,13 @@ def test_a_refusal_of_qemu_img_is_one_line(qemu: FakeQemuImg, image: Path) -> No
     assert refusal(image).message == message
 
 
+def test_a_refusal_may_quote_any_bytes_of_the_image(qemu: FakeQemuImg, image: Path) -> None:
+    """Such as the name of a feature, which is in the header."""
+    qemu.does("printf 'unsupported feature: \\377\\376 bad\n' >&2; exit 1")
+    message = f"{image} cannot be read as a disk image: unsupported feature: \ufffd\ufffd bad"
+    assert refusal(image).message == message
+
+
 def test_an_image_whose_map_takes_too_long_is_given_up(
     qemu: FakeQemuImg, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
