@@ -35,8 +35,8 @@ def run(
     """Run a program.
 
     `stdout`: an open file that gets the output instead of the result. `inherited`: files that stay
-    open in the program. Bytes that are no UTF-8 become U+FFFD. Raises Unavailable when it is missing, does not end within `timeout_s`, or,
-    with `check`, fails.
+    open in the program. Bytes that are no UTF-8 become U+FFFD. Raises Unavailable when it is
+    missing, does not end within `timeout_s`, or, with `check`, fails.
     """
     command = shlex.join(argv)
     try:

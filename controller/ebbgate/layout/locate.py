@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import glob
+import math
+import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +16,7 @@ from typing import Final
 from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout.chain import ChainReader
+from ebbgate.layout.file_patterns import matches
 from ebbgate.layout.guest import GuestLayout, reachable
 from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.mapping import PIECES_MAX, Layer, LayerKind, Piece, place
@@ -115,18 +119,22 @@ def _known(volumes: Iterable[Volume]) -> str:
     return f"cached volumes here: {names}" if names else "there is no cached volume here"
 
 
-def expand(patterns: Iterable[str]) -> Iterator[Path | EbbgateError]:
+def expand(patterns: Sequence[str], deadline_s: float = math.inf) -> Iterator[Path | EbbgateError]:
     """Yield each path, and each file that a pattern (`/srv/db/**/*.ibd`) matches, once.
 
-    An error stands for a pattern that matches nothing.
+    An error stands for a pattern that matches nothing (NotFound), or that cannot be used.
+    `deadline_s`: for all patterns, on CLOCK_MONOTONIC; each has its share of the time that is left.
     """
     seen: set[Path] = set()
-    for pattern in patterns:
+    for number, pattern in enumerate(patterns):
         path = Path(pattern).absolute()
-        if glob.has_magic(pattern) and not path.exists():
-            found = sorted(_matches(path))
-            if not found:
-                yield NotFound(f"no file matches {pattern}")
+        if glob.has_magic(pattern) and not os.path.lexists(path):
+            now_s = time.monotonic()
+            try:
+                found = _files(path, now_s + (deadline_s - now_s) / (len(patterns) - number + 1))
+            except EbbgateError as error:
+                yield error
+                continue
         else:
             found = [path]
         for each in found:
@@ -135,10 +143,17 @@ def expand(patterns: Iterable[str]) -> Iterator[Path | EbbgateError]:
                 yield each
 
 
-def _matches(pattern: Path) -> Iterator[Path]:
-    top = Path(pattern.anchor)
-    for number, found in enumerate(top.glob(str(pattern.relative_to(top)))):
-        if number >= FILES_MAX:
-            raise UsageError(f"{pattern} matches more than {FILES_MAX} files", "name fewer")
-        if found.is_file():
-            yield found
+def _files(pattern: Path, until_s: float) -> list[Path]:
+    """Return the files that a pattern matches, in order. Raises EbbgateError."""
+    found: list[Path] = []
+    try:
+        with closing(matches(pattern, until_s)) as paths:
+            for path in filter(os.path.isfile, paths):
+                if len(found) >= FILES_MAX:
+                    raise UsageError(f"{pattern} matches more than {FILES_MAX} files", "name fewer")
+                found.append(Path(path))
+    except MemoryError as error:
+        raise UsageError(f"what {pattern} matches takes too much memory", "name fewer") from error
+    if not found:
+        raise NotFound(f"no file matches {pattern}")
+    return sorted(found)

@@ -46,6 +46,8 @@ SECONDS_MAX: Final = 60
 _NAMES_A_LINE: Final = 20
 _RUNS_A_LINE: Final = 250
 _NOT_MAPPED: Final = "cannot be mapped"
+_NO_FILE: Final = "no file matches"
+_NOT_MATCHED: Final = "a pattern leads to too much"
 _OTHERWISE: Final = "for other reasons"
 _REASONS_OF_FILES: Final = REASONS_MAX - 3
 """The rest: `_OTHERWISE`, and the two bounds that `has_room` counts."""
@@ -124,9 +126,10 @@ def survey(
     )
     found = _Found(time.monotonic() + SECONDS_MAX)
     images = []
-    for path in expand(request["layout"]):
+    for path in expand(request["layout"], found.deadline_s):
         if isinstance(path, EbbgateError):
-            found.leave_out("no file matches", path.message)
+            missing = isinstance(path, NotFound)
+            found.leave_out(_NO_FILE if missing else _NOT_MATCHED, path.message)
         elif guest.has_beside(path):
             images.append(path)
         elif found.has_room():

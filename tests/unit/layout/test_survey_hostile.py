@@ -43,3 +43,15 @@ def test_an_image_that_cannot_be_parsed_hides_no_other_file(
     found = read(machine, tmp_path, "*.img", "z")
     assert (found.files, found.left_out) == (1, {"cannot be mapped": 1})
     assert found.error in ("no number", "what is known of a file takes too much memory")
+
+
+def test_a_pattern_that_matches_too_much_hides_no_other_file(
+    machine: LayoutMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ebbgate.layout.locate.FILES_MAX", 2)
+    (tmp_path / "files/up").mkdir()
+    for name in ("up/a", "up/b", "up/c", "z"):
+        machine.file([(0, 0, MIB)], name)
+    found = read(machine, tmp_path, "up/*", "**z")
+    assert (found.files, found.left_out) == (1, {"a pattern leads to too much": 1})
+    assert found.error == f"{tmp_path}/files/up/* matches more than 2 files"

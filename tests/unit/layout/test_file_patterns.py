@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Patterns match the files below folders to which anybody may write."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import UsageError
+from ebbgate.layout.file_patterns import matches
+from ebbgate.layout.locate import expand
+
+LONG = "a" * 300
+"""More than a name may have."""
+
+
+def found(folder: Path, pattern: str) -> list[str]:
+    return sorted(os.path.relpath(path, folder) for path in matches(folder / pattern))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("a.ibd", "db/b.ibd", "db/.hidden.ibd", "db/x/y/c.ibd", "db/x/db/x/d.ibd"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [
+        ("*.ibd", ["a.ibd"]),
+        ("**.ibd", ["a.ibd"]),
+        ("db/[ab].ibd", ["db/b.ibd"]),
+        ("db/*.ibd", ["db/.hidden.ibd", "db/b.ibd"]),
+        ("d*/x/?/*.ibd", ["db/x/y/c.ibd"]),
+        ("db/x/**/*.ibd", ["db/x/db/x/d.ibd", "db/x/y/c.ibd"]),
+        ("**/x/**/d.ibd", ["db/x/db/x/d.ibd"]),
+        ("**/b.ibd", ["db/b.ibd"]),
+        ("*/../a.ibd", ["a.ibd"]),
+        ("db/**", []),
+        ("none/*", []),
+        ("a.ibd/*", []),
+        (f"{LONG}/*", []),
+        ("\0/*", []),
+    ],
+)
+def test_a_pattern_matches_names(tree: Path, pattern: str, files: list[str]) -> None:
+    assert [name for name in found(tree, pattern) if os.path.lexists(tree / name)] == files
+
+
+def test_each_is_found_once(tree: Path) -> None:
+    assert len(list(matches(tree / "**/**/**/d.ibd"))) == len(set(matches(tree / "**/d.ibd")))
+
+
+def test_links_lead_to_a_folder_but_not_through_all_depths(tree: Path) -> None:
+    for number in range(3):
+        (tree / f"db/loop{number}").symlink_to(tree / "db")
+    assert found(tree, "db/loop0/*.ibd") == ["db/loop0/.hidden.ibd", "db/loop0/b.ibd"]
+    assert len(found(tree, "db/**/?.ibd")) == 3
+
+
+@pytest.mark.parametrize("name", ["db/x.ibd", "db/y", "db/x/z"])
+def test_a_link_to_a_name_that_is_too_long_hides_nothing(tree: Path, name: str) -> None:
+    patterns = [f"{tree}/db/*.ibd", f"{tree}/**/c.ibd", f"{tree}/*/*/*/c.ibd"]
+    before = list(expand(patterns))
+    (tree / name).symlink_to(LONG)
+    assert list(expand(patterns)) == before
+    assert tree / "db/x/y/c.ibd" in before
+
+
+@pytest.mark.parametrize("pattern", [f"/{LONG}/*", f"/{LONG}*", "/srv/none/**x/*", "/\0*"])
+def test_a_pattern_that_matches_nothing_is_an_error_of_its_own(pattern: str) -> None:
+    (error,) = expand([pattern])
+    assert str(error).startswith("no file matches")
+
+
+def test_folders_may_be_deeper_than_calls(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(os.open("f", os.O_CREAT, dir_fd=folder))
+    os.close(folder)
+    try:
+        assert len(list(expand([f"{tmp_path}/**/f"]))) == 1
+    finally:
+        # What removes the folder of the test calls itself for each level.
+        subprocess.run(["rm", "-rf", f"{tmp_path}/d"], check=True)
+
+
+def test_no_pattern_takes_the_time_of_the_others(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ebbgate.layout.file_patterns._FOLDERS_A_LOOK", 1)
+    clock = itertools.count(step=5)
+    monkeypatch.setattr("ebbgate.layout.file_patterns.time.monotonic", lambda: next(clock))
+    error, file = expand([f"{tree}/**/f", f"{tree}/*.ibd"], 100)
+    assert str(error).startswith(f"the folders of {tree}/**/f cannot be searched in time")
+    assert file == tree / "a.ibd"
+
+
+def test_folders_are_bounded(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ebbgate.layout.file_patterns._FOLDERS_MAX", 2)
+    for name in "klm":
+        (tree / "db" / name).mkdir()
+    error, file = expand([f"{tree}/**/f", f"{tree}/a.ibd"])
+    assert isinstance(error, UsageError)
+    assert "more than 2 folders" in error.message
+    assert file == tree / "a.ibd"
