@@ -12,6 +12,7 @@ from typing import Final
 from ebbgate.errors import NotFound, PermissionDenied, Unavailable
 from ebbgate.kernel.run import Completed, run
 from ebbgate.layout.relation import Relation, last_line, split_name
+from ebbgate.layout.small_file import read_begin
 from ebbgate.text import clean_text
 
 _TIMEOUT_S: Final = 20.0
@@ -20,6 +21,7 @@ _DATA: Final = (".ibd", ".MYD", ".MYI", ".MAD", ".MAI")
 _LINK: Final = ".isl"
 """Names the place of an .ibd in another folder (DATA DIRECTORY)."""
 _LINK_BYTES_MAX: Final = 4096
+_BY_NAME: Final = "name the file itself"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_]")
 
 Run = Callable[..., Completed]
@@ -39,6 +41,8 @@ def tables(asked: str, options_file: str = "", run_program: Run = run) -> tuple[
         files = tuple(sorted(set(_files(folder, _encoded(table)))))
     except PermissionError as error:
         raise PermissionDenied(f"{folder} cannot be listed", "run this as root") from error
+    except OSError as error:
+        raise Unavailable(f"{error.filename} cannot be read: {error.strerror}", _BY_NAME) from error
     if not files:
         raise NotFound(
             f"{asked} has no file of its own",
@@ -72,8 +76,8 @@ def _files(folder: Path, table: str) -> Iterator[Path]:
         for ending in _DATA:
             yield from folder.glob(pattern + ending)
         for link in folder.glob(pattern + _LINK):
-            with link.open("rb") as file:
-                yield Path(file.read(_LINK_BYTES_MAX).decode(errors="replace").strip())
+            found = read_begin(link, _LINK_BYTES_MAX)
+            yield Path(found.decode(errors="replace").strip())
 
 
 def _encoded(name: str) -> str:
@@ -82,5 +86,5 @@ def _encoded(name: str) -> str:
     Some letters beyond ASCII have a shorter code. Raises Unavailable for them.
     """
     if not name.isascii():
-        raise Unavailable(f"the file of {name} is not known by its name", "name the file itself")
+        raise Unavailable(f"the file of {name} is not known by its name", _BY_NAME)
     return "".join(each if _PLAIN.match(each) else f"@{ord(each):04x}" for each in name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names the relation of a file of PostgreSQL. I/O: psql; files, reads only.
+"""Names the relation of a file of PostgreSQL. I/O: psql; files, reads only; the clock.
 
 The name is only for people and for grouping: without an answer of the server a relation is called
 by its first file. Indexes are relations of their own. A file in a tablespace is
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Final
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.run import Completed, run
 from ebbgate.layout.psql import RELATION_NAME, psql_command
+from ebbgate.layout.small_file import read_begin
 
 _FILE: Final = re.compile(r"(\d+)(_fsm|_vm|_init)?(\.\d+)?")
 """Relation, fork, segment of 1 GiB."""
@@ -30,6 +32,8 @@ _PID_BYTES_MAX: Final = 4096
 _PORT_LINE: Final = 3
 _SOCKET_LINE: Final = 4
 _TIMEOUT_S: Final = 5.0
+_ALL_S: Final = 10.0
+"""For all servers together: anybody may run one that does not answer."""
 _CONNECT_TIMEOUT_S: Final = 2
 _DATABASES: Final = "SELECT json_object_agg(oid, datname) FROM pg_database WHERE datallowconn"
 _RELATIONS: Final = f"""
@@ -46,20 +50,26 @@ Names = Mapping[str, str]
 class _Server:
     """The server of a data folder. `prefix`: the words before psql that it lets in; None: none.
 
-    `relations`: names by the path of the first file, by the number of the database.
+    `answers`: False once it did not in time. `relations`: names by the path of the first file, by
+    the number of the database.
     """
 
     place: str
     prefix: tuple[str, ...] | None = None
+    answers: bool = True
     databases: Names = field(default_factory=dict)
     relations: dict[str, Names] = field(default_factory=dict)
 
 
 class RelationNames:
-    """Asks each server once for each of its databases."""
+    """Asks each server once for each of its databases.
+
+    Once that has taken too long, files have their paths as names.
+    """
 
     def __init__(self, run_program: Run = run) -> None:
         self._run = run_program
+        self._left_s = _ALL_S
         self._servers: dict[Path, _Server] = {}
 
     def name_of(self, path: Path) -> str:
@@ -88,6 +98,8 @@ class RelationNames:
         """Find out as which user the server can be asked: the own one, or postgres."""
         server = _Server(_place(folder))
         for prefix in ((), _AS_POSTGRES) if server.place else ():
+            if not server.answers:
+                break
             server.prefix = prefix
             if databases := self._asked(server, "postgres", _DATABASES):
                 server.databases = databases
@@ -104,12 +116,20 @@ class RelationNames:
         return server.relations[database]
 
     def _asked(self, server: _Server, database: str, query: str) -> Names:
-        psql = psql_command(server.place, database, query, _CONNECT_TIMEOUT_S)
-        try:
-            done = self._run((*(server.prefix or ()), *psql), timeout_s=_TIMEOUT_S, check=False)
-            found = json.loads(done.stdout) if done.exit_code == 0 else {}
-        except (Unavailable, ValueError, RecursionError):
+        if self._left_s <= 0 or not server.answers:
             return {}
+        psql = psql_command(server.place, database, query, _CONNECT_TIMEOUT_S)
+        timeout_s, began_s = min(_TIMEOUT_S, self._left_s), time.monotonic()
+        try:
+            done = self._run((*(server.prefix or ()), *psql), timeout_s=timeout_s, check=False)
+            found = json.loads(done.stdout) if done.exit_code == 0 else {}
+        except Unavailable:
+            server.answers = False
+            return {}
+        except (ValueError, RecursionError):
+            return {}
+        finally:
+            self._left_s -= time.monotonic() - began_s
         if not isinstance(found, dict):
             return {}
         return {number: name for number, name in found.items() if isinstance(name, str)}
@@ -118,10 +138,10 @@ class RelationNames:
 def _place(folder: Path) -> str:
     """Return where the server of a data folder listens, by its lock file; empty without one."""
     try:
-        with (folder / "postmaster.pid").open("rb") as file:
-            lines = file.read(_PID_BYTES_MAX).decode(errors="replace").splitlines()
+        found = read_begin(folder / "postmaster.pid", _PID_BYTES_MAX)
     except OSError:
         return ""
+    lines = found.decode(errors="replace").splitlines()
     if len(lines) < _PID_LINES:
         return ""
     port, socket = lines[_PORT_LINE].strip(), lines[_SOCKET_LINE].strip()

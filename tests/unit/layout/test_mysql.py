@@ -71,6 +71,15 @@ def test_a_file_in_another_folder_is_followed(mysql: FakeMysql) -> None:
     assert found.files == (Path("/srv/fast/shop/far.ibd"),)
 
 
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_a_link_is_reported(mysql: FakeMysql, tmp_path: Path) -> None:
+    """To open it would take for ever."""
+    os.mkfifo(tmp_path / "shop/pipe.isl")
+    assert refusal(mysql, "shop.pipe").message == (
+        f"{tmp_path}/shop/pipe.isl cannot be read: no regular file"
+    )
+
+
 def test_user_and_password_come_from_a_file(mysql: FakeMysql) -> None:
     tables("shop.orders", "/etc/mysql/debian.cnf", mysql)
     assert mysql.calls[0][:2] == ["mysql", "--defaults-extra-file=/etc/mysql/debian.cnf"]

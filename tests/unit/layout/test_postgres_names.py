@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,53 @@ def test_without_psql_or_lock_file_the_path_is_the_name(server: FakeServer, tmp_
     assert RelationNames(missing).name_of(path) == str(path)
     (tmp_path / "postmaster.pid").unlink()
     assert server.names("base/5/7") == [str(path)]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_lock_file_that_is_no_file_asks_nobody(
+    server: FakeServer, tmp_path: Path, kind: str
+) -> None:
+    """To open a pipe without a writer takes for ever."""
+    lock = tmp_path / "postmaster.pid"
+    other = lock.rename(tmp_path / "other")
+    if kind == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.symlink_to(other)
+    assert server.names("base/5/7") == [str(tmp_path / "base/5/7")]
+    assert not server.calls
+
+
+def test_servers_that_do_not_answer_take_a_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, timeouts = 0.0, list[float]()
+
+    def silent(argv: Sequence[str], *, timeout_s: float, check: bool) -> Completed:
+        nonlocal now_s
+        del argv, check
+        now_s += timeout_s
+        timeouts.append(timeout_s)
+        raise Unavailable("not finished")
+
+    monkeypatch.setattr("ebbgate.layout.postgres_names.time.monotonic", lambda: now_s)
+    names = RelationNames(silent)
+    for number in range(5):
+        FakeServer(tmp_path / str(number))
+        path = tmp_path / str(number) / "base/5/7"
+        assert names.name_of(path) == str(path)
+    assert timeouts == [5, 5]
+
+
+def test_what_is_known_stays_where_a_server_answers_no_more(server: FakeServer) -> None:
+    server.databases = {"5": "shop", "6": "slow"}
+
+    def ask(argv: Sequence[str], *, timeout_s: float, check: bool) -> Completed:
+        if "slow" in argv[-3]:
+            raise Unavailable("not finished")
+        return server(argv, timeout_s=5.0, check=check)
+
+    names = RelationNames(ask)
+    found = [names.name_of(server.folder / each) for each in ("base/5/7", "base/6/7", "base/5/8")]
+    assert found == ["shop.orders", str(server.folder / "base/6/7"), "shop.orders_pkey"]
