@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate import errors
-from ebbgate.cli.app import COMMANDS
+from ebbgate.cli.app import COMMANDS, EXIT_BROKEN_PIPE, EXIT_INTERRUPTED
 from ebbgate.config import settings
 from ebbgate.knobs.reference import block
 from tests.bench.__main__ import scenarios, tables
@@ -55,7 +55,7 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
     listed = {
         int(code) for code in re.findall(r"^\| (\d+) \|", section(REFERENCE, "Exit codes"), re.M)
     }
-    assert listed == codes | {0, 130}
+    assert listed == codes | {0, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE}
 
 
 @pytest.mark.parametrize("key", settings.KEYS)
