@@ -57,6 +57,7 @@ class PinIntents:
     share: float = CACHE_SHARE_MAX
     _touches: dict[str, PinTouches] = field(default_factory=dict)
     _looking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _ending: set[asyncio.Task[None]] = field(default_factory=set)
     _reader: BackgroundWorker = field(default_factory=lambda: BackgroundWorker("pins"))
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -113,7 +114,7 @@ class PinIntents:
         for name, each in list(self._touches.items()):
             if each.loop is not self.volumes.get(name) or not self.registry.of(name):
                 del self._touches[name]
-                self._begin(f"end of {name}", each.end())
+                self._end(each)
         for name in {pin.volume for pin in self.registry.pins.values()}:
             loop = self.volumes.get(name)
             if loop is not None and loop.state.current_frame is not None:
@@ -124,6 +125,7 @@ class PinIntents:
         """End all processes with the daemon."""
         for task in self._looking.values():
             task.cancel()
+        # Those that end are not cancelled: their processes would stay.
         await self.settled()
         for each in self._touches.values():
             await each.end()
@@ -131,8 +133,8 @@ class PinIntents:
             await self.registry.saved()
 
     async def settled(self) -> None:
-        """Wait for the looks that are under way."""
-        await asyncio.gather(*self._looking.values(), return_exceptions=True)
+        """Wait for the looks that are under way, and for the processes that end."""
+        await asyncio.gather(*self._looking.values(), *self._ending, return_exceptions=True)
 
     # ---- for PinTouches ------------------------------------------------------------------------
     async def facts(self, loop: VolumeLoop) -> CacheFacts:
@@ -214,6 +216,8 @@ class PinIntents:
     def _touches_of(self, loop: VolumeLoop) -> PinTouches:
         found = self._touches.get(loop.volume.name)
         if found is None or found.loop is not loop:
+            if found is not None:
+                self._end(found)
             found = PinTouches(loop, self.registry, self, self.share, WarmProcess.start)
             self._touches[loop.volume.name] = found
         return found
@@ -222,6 +226,12 @@ class PinIntents:
         for name, loop in self.volumes.items():
             each = self._touches.get(name)
             loop.pins = each.statuses() if each is not None else ()
+
+    def _end(self, each: PinTouches) -> None:
+        """End the process of a volume that has gone, or whose pins have."""
+        task = asyncio.create_task(each.end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     def _begin(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         """Run it, unless the last one of this key is still under way."""

@@ -107,6 +107,7 @@ class PinTouches:
     _round: int = 0
     _began_ns: int | None = None
     _written_bytes: int | None = None
+    _ended: bool = False
 
     def statuses(self) -> tuple[PinStatus, ...]:
         """Return what people see."""
@@ -149,7 +150,11 @@ class PinTouches:
             await self._touch_all()
 
     async def end(self) -> None:
-        """End the process."""
+        """End the process, and start no other one: a round may be under way."""
+        self._ended = True
+        await self._end_process()
+
+    async def _end_process(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             await process.end()
@@ -169,6 +174,8 @@ class PinTouches:
         facts = await self.machine.facts(self.loop)
         used = (0, 0)
         for pin in self._pins():
+            if self._ended:
+                return
             each = self._of(pin)
             if each.job or self.registry.now_ns() < each.retry_ns:
                 used = used[0] + (each.size_bytes or 0), used[1] + each.reads
@@ -177,15 +184,13 @@ class PinTouches:
                 used = await self._touch(pin, facts, used)
                 each.failures = 0
             except EbbgateError as error:
-                await self.end()
+                await self._end_process()
                 each.fail(error.message, self.registry.now_ns())
         self._touched = {pin.id: self._of(pin) for pin in self._pins()}
 
     async def _touch(self, pin: Pin, facts: CacheFacts, used: tuple[int, int]) -> tuple[int, int]:
         """Touch one file; return the bytes and touches so far. Raises EbbgateError."""
-        if self._process is None:
-            self._process = await self.start()
-        process, each = self._process, self._of(pin)
+        process, each = self._process or await self._started(), self._of(pin)
         process.send({"touch": pin.path})
         event = await _answer(process, _OPEN_S)
         if why := await self._obstacle(pin, event):
@@ -206,6 +211,15 @@ class PinTouches:
         most_s = _OPEN_S + _SLOW * each.reads / READS_PER_S_MAX
         await self._take(pin, await _answer(process, most_s))
         return used[0] + mine[0], used[1] + mine[1]
+
+    async def _started(self) -> WarmProcess:
+        """Return a new process. Raises Unavailable, also if nobody needs it any more."""
+        process = await self.start()
+        if self._ended:
+            await process.end()
+            raise Unavailable("its volume or its pins have gone")
+        self._process = process
+        return process
 
     def _command(self, facts: CacheFacts, step: int, first: int) -> Mapping[str, object]:
         return {

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The touches of one volume: what is asked of the process that reads, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.cache_facts import CacheFacts
+from ebbgate.daemon.pin_intents import PinIntents
+from ebbgate.daemon.pin_registry import PinRegistry
+from ebbgate.daemon.pin_touches import PinTouches
+from ebbgate.model.pin import Pin
+from ebbgate.model.volume import Kind
+from ebbgate.model.warm import JobStatus
+from ebbgate.units import GIB, KIB
+from tests.pin_fixture import HANGS, FakeProcess
+
+ROUND_NS = 300 * 10**9
+
+
+class EndingProcess(FakeProcess):
+    """Says that it has ended to whoever waits for it, and nothing of files that hang."""
+
+    def send(self, message: Mapping[str, object]) -> None:
+        if self.found.get(str(message.get("touch"))) == HANGS:
+            self.sent.append(dict(message))
+        else:
+            super().send(message)
+
+    async def end(self) -> None:
+        await super().end()
+        self.events.put_nowait({})
+
+
+def fake_loop(kind: Kind = Kind.BCACHE) -> VolumeLoop:
+    volume = SimpleNamespace(
+        name="bcache0",
+        title="bcache0",
+        kind=kind,
+        devno=(252, 0),
+        uuid="",
+        backing=SimpleNamespace(devno=(8, 0)),
+    )
+    state = SimpleNamespace(current_frame=SimpleNamespace(cache_bytes=16 * GIB))
+    return cast("VolumeLoop", SimpleNamespace(volume=volume, pins=(), state=state))
+
+
+class Machine:
+    """What touching needs of the daemon, and a clock. `warmed`: pins for which it was asked."""
+
+    def __init__(self, kind: Kind = Kind.BCACHE, pins: int = 1) -> None:
+        self.now_ns = 10**12
+        self.loop = fake_loop(kind)
+        self.registry = PinRegistry(cast("Any", None), now_ns=lambda: self.now_ns, loaded=True)
+        for number in range(1, pins + 1):
+            path = f"/srv/{number}"
+            self.registry.pins[number] = Pin("bcache0", path, 5, 7, "jo", 0, "/srv", number)
+        self.touches = PinTouches(self.loop, self.registry, self, 0.25, EndingProcess.start)
+        self.cache = CacheFacts(512, 0, 16 * GIB, 512 * KIB)
+        self.warmed: list[int] = []
+
+    async def facts(self, loop: VolumeLoop) -> CacheFacts:
+        del loop
+        return self.cache
+
+    async def written_bytes(self, loop: VolumeLoop) -> int | None:
+        del loop
+        return 0
+
+    async def volume_of(self, devno: tuple[int, int]) -> str | None:
+        del devno
+        return "bcache0"
+
+    async def warm(self, pin: Pin) -> int:
+        self.warmed.append(pin.id)
+        return 0
+
+    def job(self, number: int) -> JobStatus | None:
+        del number
+        return None
+
+
+@pytest.fixture(autouse=True)
+def processes() -> Iterator[list[FakeProcess]]:
+    FakeProcess.made, FakeProcess.found = [], {}
+    FakeProcess.touched = FakeProcess.reads = 100
+    yield FakeProcess.made
+
+
+async def steps(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+# ---- the process ends ----------------------------------------------------------------------------
+def test_no_process_is_started_once_the_touches_have_ended(processes: list[FakeProcess]) -> None:
+    machine = Machine(pins=3)
+    FakeProcess.found = {"/srv/1": HANGS}
+
+    async def work() -> None:
+        look = asyncio.create_task(machine.touches.look())
+        await steps()
+        assert not look.done()
+        await machine.touches.end()
+        await asyncio.wait_for(look, 5)
+
+    asyncio.run(work())
+    assert [process.ended for process in processes] == [True]
+
+
+def test_a_process_that_starts_meanwhile_is_ended(processes: list[FakeProcess]) -> None:
+    machine, begins = Machine(pins=3), asyncio.Event()
+
+    async def start() -> EndingProcess:
+        await begins.wait()
+        return await EndingProcess.start()
+
+    machine.touches.start = start
+
+    async def work() -> None:
+        look = asyncio.create_task(machine.touches.look())
+        await steps()
+        await machine.touches.end()
+        begins.set()
+        await asyncio.wait_for(look, 5)
+
+    asyncio.run(work())
+    assert [(process.ended, process.sent) for process in processes] == [(True, [])]
+
+
+def pin_intents(machine: Machine, volumes: Mapping[str, VolumeLoop]) -> PinIntents:
+    """As the daemon has them, but without sysfs and databases."""
+    made = PinIntents(cast("Any", None), volumes, machine.registry, cast("Any", None), lambda: 1)
+    return made
+
+
+@pytest.fixture
+def no_sysfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    for name in ("facts", "written_bytes", "volume_of"):
+        own = getattr(machine, name)
+        monkeypatch.setattr(PinIntents, name, lambda _, arg, own=own: own(arg))
+    monkeypatch.setattr("ebbgate.daemon.pin_intents.WarmProcess", EndingProcess)
+    monkeypatch.setattr(PinRegistry, "place", lambda *_: None)
+    monkeypatch.setattr(PinRegistry, "keep_up", lambda _: asyncio.sleep(0))
+    monkeypatch.setattr(PinRegistry, "saved", lambda _: asyncio.sleep(0))
+
+
+@pytest.mark.parametrize("how", ["unpinned", "gone", "registered again", "stopped"])
+@pytest.mark.usefixtures("no_sysfs")
+def test_whatever_ends_in_a_round_leaves_no_process(processes: list[FakeProcess], how: str) -> None:
+    machine = Machine(pins=3)
+    FakeProcess.found = {"/srv/1": HANGS}
+    volumes = {"bcache0": machine.loop}
+    pins = pin_intents(machine, volumes)
+
+    async def work() -> None:
+        pins.poll()
+        await steps()
+        assert len(processes) == 1
+        if how == "unpinned":
+            machine.registry.pins.clear()
+        elif how == "gone":
+            volumes.clear()
+        elif how == "registered again":
+            volumes["bcache0"] = fake_loop()
+        if how != "stopped":
+            for _ in range(5):
+                pins.poll()
+                await steps()
+        await asyncio.wait_for(pins.stop(), 5)
+
+    asyncio.run(work())
+    assert all(process.ended for process in processes)
