@@ -23,7 +23,9 @@ from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import HOUR_NS, MINUTE_NS, doubled, format_ratio
+from ebbgate.warm.pace import CACHES_NO_READS
 from ebbgate.warm.pinning import (
+    READS_MAX,
     READS_PER_S_MAX,
     is_cold,
     is_due,
@@ -141,13 +143,23 @@ class PinTouches:
 
     async def look(self) -> None:
         """Follow the warm-ups; touch the files if that is due."""
+        if self.loop.volume.kind not in READS_MAX:
+            await self._end_process()
+            for pin in self._pins():
+                self._of(pin).state, self._of(pin).why = PinState.ABSENT, CACHES_NO_READS
+            return
         for pin in self._pins():
             self._follow(self._of(pin))
         written = await self.machine.written_bytes(self.loop)
         if self._is_due(written):
             self._began_ns, self._written_bytes = self.registry.now_ns(), written
             self._round += 1
-            await self._touch_all()
+            try:
+                await self._touch_all()
+            except Exception:
+                # It would wait for a command, with a file open.
+                await self._end_process()
+                raise
 
     async def end(self) -> None:
         """End the process, and start no other one: a round may be under way."""

@@ -13,6 +13,7 @@ from ebbgate.model.volume import UNWRITABLE, Kind
 from ebbgate.units import KIB, NS_PER_S, format_bytes, format_ratio, parse_hprint
 from ebbgate.warm.plan import RUN_BYTES_MAX, run_bytes_max
 
+CACHES_NO_READS: Final = "dm-writecache caches no reads"
 SHARE_MAX: Final = 0.9
 """More than this share of the cache would push itself out again."""
 _DIRTY_MAX: Final = 0.9
@@ -68,7 +69,7 @@ def obstacle(kind: Kind, frame: Frame, total_bytes: int, before_bytes: int = 0) 
     `before_bytes`: of warm-ups that come before and are not done yet.
     """
     if kind is Kind.DM_WRITECACHE:
-        return "dm-writecache caches no reads"
+        return CACHES_NO_READS
     if frame.state is not None and frame.state in UNWRITABLE:
         return UNWRITABLE[frame.state]
     if frame.cache_mode in ("none", "passthrough"):

@@ -178,3 +178,32 @@ def test_whatever_ends_in_a_round_leaves_no_process(processes: list[FakeProcess]
 
     asyncio.run(work())
     assert all(process.ended for process in processes)
+
+
+def test_a_volume_that_caches_no_reads_any_more_is_not_touched(
+    processes: list[FakeProcess],
+) -> None:
+    """`lvconvert` may give a volume another kind of cache."""
+    machine = Machine()
+    asyncio.run(machine.touches.look())
+    machine.loop.volume.kind = Kind.DM_WRITECACHE  # type: ignore[misc]
+    machine.now_ns += ROUND_NS
+    for _ in range(3):
+        asyncio.run(machine.touches.look())
+    (status,) = machine.touches.statuses()
+    assert (str(status.state), status.why) == ("absent", "dm-writecache caches no reads")
+    assert [process.ended for process in processes] == [True]
+
+
+def test_no_file_stays_open_after_an_unforeseen_error(
+    processes: list[FakeProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+
+    def fail(*_: object) -> str:
+        raise KeyError("kind")
+
+    monkeypatch.setattr("ebbgate.daemon.pin_touches.limit_text", fail)
+    with pytest.raises(KeyError):
+        asyncio.run(machine.touches.look())
+    assert [process.ended for process in processes] == [True]
