@@ -267,8 +267,11 @@ class PinTouches:
             each.state, each.why = PinState.ABSENT, str(event["text"])
             return
         reads, hits = event["reads"], event["hits"]
+        if not reads:
+            # Nothing is known of it.
+            return
         each.touched_unix_ns = self.registry.wall_ns()
-        each.hit_ratio = hits / reads if reads else None
+        each.hit_ratio = hits / reads
         # The number of all places is that of a whole round, to a few.
         each.first = (each.first + reads) % max(1, each.reads)
         if not is_cold(hits, reads):

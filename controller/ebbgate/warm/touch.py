@@ -73,7 +73,10 @@ class Toucher(Reader):
         pieces, _ = aligned(self.target.pieces, self.unit)
         if self.kind == "dm-cache":
             return blocks(pieces, self.block)
-        first, step = (each // self.unit * self.unit for each in (phase_bytes, step_bytes))
+        # A file that is smaller than the phase has a place in each round, too.
+        total = sum(piece.length_bytes for piece in pieces)
+        begin = phase_bytes % total if total else 0
+        first, step = (each // self.unit * self.unit for each in (begin, step_bytes))
         return spread(pieces, step, first)
 
     def on_command(self, command: dict[str, Any]) -> None:

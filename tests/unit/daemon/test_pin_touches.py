@@ -207,3 +207,11 @@ def test_no_file_stays_open_after_an_unforeseen_error(
     with pytest.raises(KeyError):
         asyncio.run(machine.touches.look())
     assert [process.ended for process in processes] == [True]
+
+
+def test_a_file_of_which_nothing_was_read_is_not_hot() -> None:
+    machine = Machine()
+    FakeProcess.touched = FakeProcess.reads = 0
+    asyncio.run(machine.touches.look())
+    (status,) = machine.touches.statuses()
+    assert (str(status.state), status.hit_ratio, status.touched_unix_ns) == ("absent", None, None)

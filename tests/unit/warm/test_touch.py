@@ -112,6 +112,15 @@ def test_other_places_are_touched_in_each_round(machine: Machine, ask: Ask) -> N
     assert machine.read[0] == 100 * KIB
 
 
+@pytest.mark.parametrize("size", [4 * KIB, 60 * KIB, 200 * KIB, 300 * KIB])
+def test_a_small_file_has_a_place_in_each_round(size: int) -> None:
+    toucher = Toucher(Target(-1, (8, 1), (Piece(0, MIB, size),), {}), "bcache", 512)
+    for phase in range(0, 256 * KIB, 32 * KIB):
+        places = list(toucher.places(256 * KIB, phase))
+        assert places
+        assert all(place.offset_bytes < size and place.length_bytes >= 512 for place in places)
+
+
 def test_a_round_begins_where_the_last_one_ended(machine: Machine, ask: Ask) -> None:
     _, touched = ask({"touch": str(machine.path)}, {**COMMAND, "first": 6})
     assert touched["reads"] == 8
