@@ -381,7 +381,7 @@ export interface paths {
         /**
          * For Prometheus
          * @description All volumes as they are now. If the history cannot be read the scrape fails, so that
-         *     Prometheus notices.
+         *     Prometheus notices; but if no daemon runs, there need not be one.
          */
         get: operations["metrics"];
         put?: never;
