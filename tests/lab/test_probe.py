@@ -179,8 +179,8 @@ def test_parts_of_a_fill_and_of_a_write_keep_their_class(
     miss, _ = gained(probe, stack, job(stack, "randread", "64k", **area), seed=28)
     assert miss("path", "read", "miss", "bytes") == MIB
     assert miss("dev", "cache", "write", "fg", "ios") == 0
-    # And bcache's journal and btree.
-    assert MIB <= miss("dev", "cache", "write", "bg", "bytes") <= 1.5 * MIB
+    # With bcache's journal and btree.
+    assert miss("dev", "cache", "write", "bg", "bytes") >= MIB
     gain, _ = gained(probe, stack, job(stack, "randwrite", "64k", **area), seed=29)
     assert gain("path", "write", "writeback", "bytes") == MIB
     assert gain("dev", "cache", "write", "fg", "bytes") == MIB
