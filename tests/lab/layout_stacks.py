@@ -18,6 +18,11 @@ MOUNT: Final = "/run/layout"
 IMAGE: Final = "/run/outer/disk"
 _PART_SECTORS: Final = 400 * MIB // 512
 _NO_UDEV: Final = ("--noudevsync", "--noudevrules")
+_MAKE: Final = {
+    "ext4": "mkfs.ext4 -q -F -b 4096 -E nodiscard",
+    "xfs": "mkfs.xfs -q -f -K",
+    "btrfs": "mkfs.btrfs -q -f -K",
+}
 
 
 def show(guest: Session, *words: str, stdin: str = "") -> Completed:
@@ -44,7 +49,7 @@ def _row(table: str) -> tuple[int, int, str, str]:
 @contextmanager
 def mounted(guest: Session, filesystem: str, device: str, folder: str = MOUNT) -> Iterator[None]:
     """A new file system on a device."""
-    make = {"ext4": "mkfs.ext4 -q -F -b 4096 -E nodiscard", "xfs": "mkfs.xfs -q -f -K"}[filesystem]
+    make = _MAKE[filesystem]
     guest.check(f"modprobe {filesystem}; {make} {device} && mkdir -p {folder}")
     guest.check(f"mount -t {filesystem} {device} {folder}")
     try:
@@ -96,24 +101,32 @@ def striped(guest: Session, stack: Stack) -> Any:
 
 
 @contextmanager
-def loop(guest: Session, stack: Stack, offset: str = "1M") -> Iterator[str]:
-    """A loop device within a file, on a null cipher on a partition."""
-    guest.check("modprobe -a loop dm-crypt crypto_null; mkdir -p /run/outer")
+def crypt(guest: Session, stack: Stack, *options: str) -> Iterator[str]:
+    """A null cipher on a partition. `options`: those of dm-crypt's table."""
+    guest.check("modprobe -a dm-crypt crypto_null")
     dm_parts.prepare(guest, ())
+    more = f" {len(options)} {' '.join(options)}" if options else ""
     with partition(guest, stack) as below:
-        table = f"0 {_PART_SECTORS - 4096} crypt cipher_null-ecb - 0 {below} 4096"
+        table = f"0 {_PART_SECTORS - 4096} crypt cipher_null-ecb - 0 {below} 4096{more}"
         guest.check(["dmsetup", "create", *_NO_UDEV, "secret", "--table", table])
         try:
             guest.check(["dmsetup", "mknodes", "secret"])
-            with mounted(guest, "ext4", "/dev/mapper/secret", "/run/outer"):
-                guest.check(f"truncate -s 128M {IMAGE}")
-                device = guest.check(f"losetup -f --show -o {offset} {IMAGE}").strip()
-                try:
-                    yield device
-                finally:
-                    guest.check(["losetup", "-d", device])
+            yield "/dev/mapper/secret"
         finally:
             guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", "secret"])
+
+
+@contextmanager
+def loop(guest: Session, stack: Stack, offset: str = "1M") -> Iterator[str]:
+    """A loop device within a file, on a null cipher on a partition."""
+    guest.check("modprobe loop; mkdir -p /run/outer")
+    with crypt(guest, stack) as secret, mounted(guest, "ext4", secret, "/run/outer"):
+        guest.check(f"truncate -s 128M {IMAGE}")
+        device = guest.check(f"losetup -f --show -o {offset} {IMAGE}").strip()
+        try:
+            yield device
+        finally:
+            guest.check(["losetup", "-d", device])
 
 
 @contextmanager

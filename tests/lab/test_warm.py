@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from tests.bench.warm_file import (
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
-from tests.lab.layout_stacks import MOUNT, half_cached, loop, mounted
+from tests.lab.layout_stacks import MOUNT, crypt, half_cached, loop, mounted
 from tests.lab.session import Session
 from tests.lab.test_promote_hot import READ
 
@@ -109,6 +111,40 @@ def test_a_file_on_a_loop_device_is_warmed_through_the_file_behind_it(guest: Ses
                 # What the loop device reads goes through the page cache of the file behind it.
                 guest.check("echo 3 > /proc/sys/vm/drop_caches")
                 assert missed(guest, stack, offset=8192, path=path) <= 0.05
+
+
+@contextmanager
+def whole(_: Session, stack: BcacheStack) -> Iterator[str]:
+    yield stack.device
+
+
+@contextmanager
+def large_sectors(guest: Session, stack: BcacheStack) -> Iterator[str]:
+    """A device that refuses reads of less than 4096 bytes."""
+    with crypt(guest, stack, "sector_size:4096") as device:
+        assert guest.check(["blockdev", "--getss", device]).strip() == "4096"
+        yield device
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("filesystem", "make"), [("ext4", large_sectors), ("btrfs", whole)])
+def test_hits_are_seen_where_a_file_is_read_in_units_of_4096_bytes(
+    guest: Session, filesystem: str, make: Callable[..., Any]
+) -> None:
+    with BcacheStack(guest) as stack:
+        stack.expect_changed("writeback_rate")
+        wear_in(guest, stack)
+        with make(guest, stack) as device, mounted(guest, filesystem, device):
+            path = f"{MOUNT}/file"
+            knob, past, usual = PAST[BcacheStack]
+            stack.set_knob(knob, past)
+            guest.check(f"dd if=/dev/urandom of={path} bs=1M count={MIB} oflag=direct; sync")
+            stack.set_knob(knob, usual)
+            with Product(guest) as product:
+                job = warm(product, path, timeout_s=120)
+                assert (job["state"], job["left_out"]) == ("done", {}), job["why"]
+                assert job["hit_ratio"] >= 0.99
+                assert missed(guest, stack, offset=8192, path=path) <= 0.01
 
 
 PART_MIB = 16
