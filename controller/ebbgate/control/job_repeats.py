@@ -53,6 +53,11 @@ class JobRepeats:
         """Is a gate that was refused to be set again now?"""
         return self.is_due(_GATE)
 
+    @property
+    def gate_is_refused(self) -> bool:
+        """Was a write of the last gate refused?"""
+        return _GATE in self._due_ns
+
     def _plan_refused(
         self, name: str, outcomes: Iterable[Outcome], lacking: Collection[str]
     ) -> None:

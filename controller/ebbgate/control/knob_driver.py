@@ -196,6 +196,11 @@ class KnobDriver:
         """Is the gate to be set again, since a write of it may have failed?"""
         return self.unsure or self._repeats.gate_is_due
 
+    @property
+    def gate_is_refused(self) -> bool:
+        """Was a write of the last gate refused, so that it is not in force?"""
+        return self._repeats.gate_is_refused
+
     def gate(
         self, ruling: Ruling, decision: int, *, since_ns: int | None = None, reassert: bool = False
     ) -> None:

@@ -57,9 +57,10 @@ _OFTEN_UNKNOWN = frozenset({"disturbance", "heat"})
 class StatusInputs:
     """What a status is built from, besides the frame and the decision.
 
-    `originals`: the original values of the knobs that ebbgate has changed. `sleep_left_s`: how long
-    the kernel's writeback thread may still sleep (None: it does not). `destage`: the parameters of
-    idle_destage, None where it is off.
+    `gate_is_refused`: a write of the gate was, so that it is not in force. `originals`: the
+    original values of the knobs that ebbgate has changed. `sleep_left_s`: how long the kernel's
+    writeback thread may still sleep (None: it does not). `destage`: the parameters of idle_destage,
+    None where it is off.
     """
 
     volume: Volume
@@ -68,6 +69,7 @@ class StatusInputs:
     mode: Mode
     frozen: bool
     gate: Gate | None
+    gate_is_refused: bool
     gate_since_ns: int
     originals: Mapping[str, str]
     manual: frozenset[str]
@@ -272,11 +274,13 @@ def _sleep(view: StatusInputs) -> KernelSleepStatus | None:
 
 
 def _gate(view: StatusInputs, state: State, decision: Decision) -> GateStatus:
-    gate = view.gate or Gate(GateKind.RELEASED)
+    gate = (None if view.gate_is_refused else view.gate) or Gate(GateKind.RELEASED)
     winner = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
     reason = state.destage.why
     if winner is not None and winner.strategy != IDLE_DESTAGE:
         reason = winner.reason
+    if view.gate_is_refused:
+        reason = f"not in force, since a write was refused; it is tried again. Wanted for: {reason}"
     return GateStatus(
         kind=gate.kind,
         rate_bytes_per_s=gate.rate_bytes_per_s,

@@ -333,6 +333,7 @@ class VolumeLoop:
             mode=self.mode,
             frozen=self.frozen,
             gate=self.driver.applied.gate,
+            gate_is_refused=self.driver.gate_is_refused,
             gate_since_ns=self.driver.gate_since_ns,
             originals=self.signals.originals(),
             manual=frozenset(self.writer.manual),

@@ -51,11 +51,15 @@ def test_what_the_journal_refused_at_first_is_written_after_a_minute(
             harness.tick(**seen)
     before = harness.before[knob]
     assert harness.knob(knob) == before
+    shown = harness.kept.document["gate"]
+    assert shown["kind"] == "released"
+    assert shown["reason"].startswith("not in force, since a write was refused; it is tried again.")
     harness.tick(**seen)
     assert harness.knob(knob) == before, "the journal may take 10 s to refuse"
     for _ in range(240):
         harness.tick(**seen)
     assert harness.knob(knob) == wanted
+    assert not harness.kept.document["gate"]["reason"].startswith("not in force")
 
 
 def test_a_knob_that_this_kernel_lacks_is_not_tried_again(enforced: LoopHarness) -> None:
