@@ -20,6 +20,7 @@ from tests.lab.guest import Guest
 from tests.lab.layout_stacks import MOUNT, mounted
 from tests.lab.session import Session
 
+BOUND = "/run/bound"
 CACHE_BYTES = 256 * MIB
 FILE_MIB = 16
 PINNED, WARMED = f"{MOUNT}/pinned", f"{MOUNT}/warmed"
@@ -71,3 +72,38 @@ def test_a_pinned_file_stays_while_users_read_more_than_the_cache_holds(small: S
                 found = pinned(product)
                 assert found["state"] == "hot", found["why"]
                 assert missed(small, stack, 8192, PINNED) <= 0.01
+
+
+@pytest.mark.full
+def test_a_pin_waits_while_its_bind_mount_is_absent(small: Session) -> None:
+    """The file system itself stays mounted, and the folder is there."""
+    with BcacheStack(small) as stack:
+        stack.expect_changed("writeback_rate")
+        wear_in(small, stack)
+        with mounted(small, "ext4", stack.device):
+            small.check(f"mkdir -p {MOUNT}/inner {BOUND}; mount --bind {MOUNT}/inner {BOUND}")
+            small.check(f"dd if=/dev/urandom of={BOUND}/file bs=1M count=4 oflag=direct; sync")
+            try:
+                with Product(small) as product:
+                    product.cli("pin", f"{BOUND}/file")
+                    product.wait_until(lambda: pinned(product)["state"] == "hot", 120, "it is hot")
+                    small.check(["umount", BOUND])
+                    read_past(small, stack, seed=2)
+                    product.wait_until(
+                        lambda: "may not be mounted" in pinned(product)["why"], 60, "it waits"
+                    )
+                    small.check(["mount", "--bind", f"{MOUNT}/inner", BOUND])
+                    read_past(small, stack, seed=3)
+                    product.wait_until(lambda: pinned(product)["state"] == "hot", 120, "it is hot")
+            finally:
+                small.run(["umount", BOUND])
+
+
+def read_past(guest: Session, stack: BcacheStack, seed: int) -> None:
+    """Have a tenth of the cache replaced, after which pinned files are touched again."""
+    options: dict[str, str | int] = {
+        "offset": "1200M",
+        "size": "700M",
+        "io_size": str(CACHE_BYTES // 10),
+    }
+    fio.run(guest, fio.Job(stack.device, "randread", "64k", options=options), seed=seed)
