@@ -68,6 +68,14 @@ def aligned(pieces: Iterable[Piece], unit_bytes: int) -> tuple[tuple[Piece, ...]
     return tuple(found), cut
 
 
+def cut_at(pieces: Iterable[Piece], end_bytes: int) -> Iterator[Piece]:
+    """Yield what of the pieces lies before this place of the file."""
+    for piece in pieces:
+        length = min(piece.length_bytes, end_bytes - piece.offset_bytes)
+        if length > 0:
+            yield Piece(piece.offset_bytes, piece.device_bytes, length)
+
+
 def run_bytes_max(cutoff_bytes: int) -> int:
     """Return how long a sequence of reads may be under this cutoff (0: the kernel has none).
 

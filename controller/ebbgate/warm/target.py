@@ -20,7 +20,7 @@ from ebbgate.probes.block import whole_disk
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
 from ebbgate.warm.btrfs import device_of
 from ebbgate.warm.loop import loop_file, within_file
-from ebbgate.warm.plan import Piece
+from ebbgate.warm.plan import UNIT_BYTES, Piece, cut_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,16 @@ class Target:
     def named(self) -> int:
         """The open file or volume that was asked for."""
         return self.files[0].handle if self.files else self.handle
+
+    def readable(self, unit_bytes: int) -> tuple[Piece, ...]:
+        """Return the pieces up to the last unit in which the file has data.
+
+        The last block of a file reaches beyond its end, where a read finds nothing and reaches no
+        device. The file behind a loop device has data there.
+        """
+        if not self.path or self.files:
+            return self.pieces
+        return tuple(cut_at(self.pieces, _rounded_up(self.size_bytes, unit_bytes)))
 
     def close(self) -> None:
         """Close all files."""
@@ -207,17 +217,22 @@ def _places(files: Sequence[File]) -> _Places:
 
 
 def _own_places(file: File) -> _Places:
-    """Return where a file lies on the device of its file system."""
+    """Return where a file lies on the device of its file system.
+
+    Without the blocks behind its end, which XFS may have allocated for what comes next.
+    """
     devno = _device(file)
     start = _start_of_partition(devno)
-    pieces, left_out = [], Counter[str]()
+    pieces, left_out = list[Piece](), Counter[str]()
     layout = read_layout(file.handle, file.path)
+    block_bytes = max(UNIT_BYTES, os.fstat(file.handle).st_blksize)
     for extent in layout.extents:
         if extent.obstacle:
             left_out[extent.obstacle] += extent.length_bytes
         else:
             pieces.append(_piece(extent, start))
-    return _Places(devno, _in_order(pieces), left_out, layout.generation)
+    kept = cut_at(pieces, _rounded_up(layout.size_bytes, block_bytes))
+    return _Places(devno, _in_order(kept), left_out, layout.generation)
 
 
 def _in_order(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
@@ -294,6 +309,10 @@ def _start_of_partition(devno: tuple[int, int]) -> int:
     except OSError:
         return 0
     return sectors_to_bytes(int(text))
+
+
+def _rounded_up(count_bytes: int, unit_bytes: int) -> int:
+    return -(-count_bytes // unit_bytes) * unit_bytes
 
 
 def _split(devno: int) -> tuple[int, int]:

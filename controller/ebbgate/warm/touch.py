@@ -70,7 +70,7 @@ class Toucher(Reader):
 
     def places(self, step_bytes: int, phase_bytes: int) -> Iterator[Read]:
         """Yield where to read: each block of dm-cache, or a place every `step_bytes`."""
-        pieces, _ = aligned(self.target.pieces, self.unit)
+        pieces, _ = aligned(self.target.readable(self.unit), self.unit)
         if self.kind == "dm-cache":
             return blocks(pieces, self.block)
         # A file that is smaller than the phase has a place in each round, too.

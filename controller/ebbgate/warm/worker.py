@@ -108,7 +108,7 @@ class Worker(Reader):
 
     def run_to_end(self) -> None:
         """Read and check until enough is in the cache, or no more goes in. Raises Unavailable."""
-        pieces, cut = aligned(self.target.pieces, self.unit)
+        pieces, cut = aligned(self.target.readable(self.unit), self.unit)
         if cut:
             send_event("unaligned", bytes=cut)
         if not pieces:
@@ -220,7 +220,9 @@ class Worker(Reader):
             return tuple(islice(self._blocks(pieces), first, None, step))
         step = max(self.unit * _PASSES_MAX * TRIES_MIN, self.total // _SAMPLES)
         own = step // _PASSES_MAX
-        places = (each // self.unit * self.unit for each in (step, number * own))
+        # Of a file that is smaller than that, a pass has read again what the check before missed.
+        first = number * own % max(1, self.total)
+        places = (each // self.unit * self.unit for each in (step, first))
         found = spread(pieces, *places)
         return tuple(Read(each.offset_bytes, min(each.length_bytes, own)) for each in found)
 

@@ -18,6 +18,7 @@ from ebbgate.warm.plan import (
     Read,
     aligned,
     blocks,
+    cut_at,
     run_bytes_max,
     spread,
 )
@@ -127,3 +128,8 @@ def test_each_touched_block_is_found_once_with_its_first_part() -> None:
         Read(8 * KIB + block, block),
         Read(8 * KIB + 2 * block, block),
     )
+
+
+def test_what_lies_behind_the_end_of_a_file_is_cut() -> None:
+    pieces = (Piece(8 * KIB, 0, 8 * KIB), Piece(0, 64 * KIB, 8 * KIB), Piece(MIB, 2 * MIB, KIB))
+    assert list(cut_at(pieces, 12 * KIB)) == [Piece(8 * KIB, 0, 4 * KIB), pieces[1]]

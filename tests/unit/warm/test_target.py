@@ -14,6 +14,7 @@ from ebbgate.errors import Unavailable
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout.fiemap import Extent, FileLayout
 from ebbgate.units import KIB
+from ebbgate.warm.plan import Piece
 from ebbgate.warm.target import Target, open_file, open_ranges, read_unit
 
 
@@ -52,6 +53,23 @@ def test_a_file_is_read_in_the_order_of_the_device(
     target = open_file(str(file))
     assert [piece.offset_bytes for piece in target.pieces] == [4 * KIB, 0]
     os.close(target.handle)
+
+
+def test_a_file_ends_with_its_last_unit_of_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XFS may have allocated more behind it for what comes next."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(5000))
+    unit = max(4 * KIB, file.stat().st_blksize)
+    extents = (Extent(0, 64 * KIB, unit * 2), Extent(unit * 2, unit * 100, 64 * unit))
+    layout = FileLayout(5000, None, extents)
+    monkeypatch.setattr("ebbgate.warm.target.read_layout", lambda *_: layout)
+    target = open_file(str(file))
+    target.close()
+    assert sum(piece.length_bytes for piece in target.pieces) == -(-5000 // unit) * unit
+    assert target.readable(512) == (Piece(0, 64 * KIB, 5120),)
+    assert target.readable(4 * KIB) == (Piece(0, 64 * KIB, 8 * KIB),)
 
 
 def test_a_range_is_read_from_the_expected_device_alone(tmp_path: Path) -> None:

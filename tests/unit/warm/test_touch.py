@@ -121,6 +121,15 @@ def test_a_small_file_has_a_place_in_each_round(size: int) -> None:
         assert all(place.offset_bytes < size and place.length_bytes >= 512 for place in places)
 
 
+@pytest.mark.parametrize("kind", ["bcache", "dm-cache"])
+def test_nothing_behind_the_end_of_a_file_is_touched(kind: str) -> None:
+    pieces = (Piece(0, MIB, 8 * KIB),)
+    toucher = Toucher(Target(-1, (8, 1), pieces, {}, "/srv/a", 4100), kind, 512, 64 * KIB)
+    for phase in range(0, 256 * KIB, 512):
+        (place,) = toucher.places(256 * KIB, phase)
+        assert place.offset_bytes + place.length_bytes <= 4608
+
+
 def test_a_round_begins_where_the_last_one_ended(machine: Machine, ask: Ask) -> None:
     _, touched = ask({"touch": str(machine.path)}, {**COMMAND, "first": 6})
     assert touched["reads"] == 8

@@ -202,6 +202,24 @@ def test_reads_of_blocks_are_reported(machine: Machine, capsys: pytest.CaptureFi
     assert max(each["pending"] for each in events) > 0
 
 
+@pytest.mark.parametrize("size", [100, 700, 5000, 12345])
+@pytest.mark.parametrize("cached", [True, False])
+def test_no_check_reads_behind_the_end_of_a_small_file(
+    machine: Machine, capsys: pytest.CaptureFixture[str], size: int, cached: bool
+) -> None:
+    """A read there finds nothing and reaches no device, which looks like a miss."""
+    os.truncate(machine.path, size)
+    machine.cached = cached
+    worker = machine.worker("bcache")
+    worker.target.size_bytes = size
+    worker.target.pieces = (Piece(0, MIB, -(-size // (4 * KIB)) * 4 * KIB),)
+    worker.run_to_end()
+    event = last_event(capsys)
+    assert event["checked"] > 0
+    assert event["hits"] == (event["checked"] if cached else 0)
+    assert all(offset < size for offset, _ in machine.sent)
+
+
 def test_nothing_to_read_is_an_error(machine: Machine) -> None:
     found = machine.worker("bcache")
     found.target.pieces = ()

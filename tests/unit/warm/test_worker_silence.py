@@ -19,6 +19,7 @@ from ebbgate.warm.target import Target
 from ebbgate.warm.worker import Worker
 
 BLOCK = 64 * KIB
+FILE_BYTES = 40_000 * BLOCK
 STEP_EVERY_S = 10.0
 
 
@@ -83,8 +84,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def worker(tmp_path: Path) -> Iterator[Patient]:
     path = tmp_path / "file"
     path.touch()
+    os.truncate(path, FILE_BYTES)
     handle = os.open(path, os.O_RDONLY)
-    target = Target(handle, (0, 0), (Piece(0, 0, 4 * MIB),), {}, str(path))
+    target = Target(handle, (0, 0), (Piece(0, 0, 4 * MIB),), {}, str(path), FILE_BYTES)
     yield Patient(target, "bcache", 512, BLOCK, run=RUN_BYTES_MAX, allowed=None)
     os.close(handle)
 
@@ -116,6 +118,6 @@ def test_a_list_of_many_cache_blocks_is_not_silent(
     monkeypatch.setattr("ebbgate.warm.worker.blocks", slow)
     monkeypatch.setattr(Patient, "backing_reads", lambda _: 0)
     worker.kind = "dm-cache"
-    worker.target.pieces = (Piece(0, 0, 40_000 * BLOCK),)
+    worker.target.pieces = (Piece(0, 0, FILE_BYTES),)
     worker.run_to_end()
     assert clock.silent_s < SILENT_S / 4
