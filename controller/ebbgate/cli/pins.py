@@ -37,7 +37,7 @@ def pin(context: Context, path: str) -> None:
     again: after a minute, and less and less often if they do not stay. Pinned files take at most a
     quarter of the cache (`pin_limit` in the settings) and 500 short reads a second of the cache
     device. A pin lasts across restarts. It ends when the file is deleted or replaced by another
-    one; a file system that is not mounted only makes it wait.
+    one; a file system or bind mount that is not mounted only makes it wait.
     """
     args = {"path": _absolute(path)}
     emit(context, ask(context, IntentKind.PIN, None, args), draw_outcome)

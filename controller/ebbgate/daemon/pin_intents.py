@@ -19,11 +19,10 @@ from ebbgate.daemon.cache_facts import CacheFacts, read_cache_facts
 from ebbgate.daemon.chosen_rows import stable_uuid
 from ebbgate.daemon.on_loop import refuse_on_loop
 from ebbgate.daemon.pin_registry import PinRegistry
-from ebbgate.daemon.pin_touches import PinTouches
+from ebbgate.daemon.pin_touches import PinTouches, kept_mount
 from ebbgate.daemon.warm_intents import WarmIntents
 from ebbgate.daemon.warm_process import WarmProcess, answer
-from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
-from ebbgate.intents.arguments import parse_path
+from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.pin_rows import PINS_MAX
 from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.kernel.sysfs import Sysfs
@@ -84,7 +83,7 @@ class PinIntents:
                     found["generation"],
                     intent.who,
                     self.registry.wall_ns(),
-                    _kept_mount(found["mount"]),
+                    kept_mount(found["mount"]),
                     device_uuid=stable_uuid(loop.volume),
                 )
             )
@@ -247,14 +246,3 @@ class PinIntents:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, EbbgateError):
             _LOG.error(PIN_LOOK_FAILED, exc_info=error)
-
-
-def _kept_mount(value: object) -> str | None:
-    """Return where a file system is mounted, as a row may have it.
-
-    None for a place that cannot be displayed: with it the row would be invalid after a restart.
-    """
-    try:
-        return parse_path(value)
-    except UsageError:
-        return None

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ebbgate.daemon.chosen_rows import Followed, placed, stable_uuid
@@ -75,6 +75,12 @@ class PinRegistry:
                 self.pins[pin.id] = self._moved[pin.id] = new
                 if pin.volume != name:
                     _LOG.warning(OVERRIDES_FOLLOWED, name, pin.volume, f"pin {pin.id}, {pin.path}")
+
+    def mounted(self, pin: Pin, mount: str | None) -> None:
+        """Keep where the file system of a pin is mounted now."""
+        known = self.pins.get(pin.id)
+        if known is not None and mount is not None and known.mount != mount:
+            self.pins[pin.id] = self._moved[pin.id] = replace(known, mount=mount)
 
     async def add(self, pin: Pin) -> Pin:
         """Store a pin and put it in force. Raises EbbgateError: then it is neither."""

@@ -17,7 +17,8 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.cache_facts import CacheFacts
 from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.warm_process import WarmProcess
-from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.errors import EbbgateError, Unavailable, UsageError
+from ebbgate.intents.arguments import parse_path
 from ebbgate.log_messages.volumes import PIN_COLD
 from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.model.warm import JobState, JobStatus
@@ -249,16 +250,18 @@ class PinTouches:
         major, minor = event["devno"]
         if await self.machine.volume_of((major, minor)) != pin.volume:
             return f"it is not on {pin.volume} now: its file system may not be mounted"
-        if pin.mount not in (None, event["mount"]):
+        mount = kept_mount(event["mount"])
+        if event["event"] == "opened" and _is_of(pin, event):
+            # It may be mounted in another place by now, and an older release saw no bind mounts.
+            self.registry.mounted(pin, mount)
+            return ""
+        if pin.mount not in (None, mount):
             return f"its file system may not be mounted on {pin.mount}"
         if event["event"] == "missing":
             self.registry.end(pin, "the file was deleted")
             return "deleted"
-        known = None not in (pin.generation, event["generation"])
-        if event["inode"] != pin.inode or (known and event["generation"] != pin.generation):
-            self.registry.end(pin, "the file was replaced")
-            return "replaced"
-        return ""
+        self.registry.end(pin, "the file was replaced")
+        return "replaced"
 
     async def _take(self, pin: Pin, event: Mapping[str, Any]) -> None:
         """Take the result of a touch."""
@@ -309,6 +312,23 @@ class PinTouches:
 
     def _of(self, pin: Pin) -> _Touched:
         return self._touched.setdefault(pin.id, _Touched())
+
+
+def kept_mount(value: object) -> str | None:
+    """Return where a file system is mounted, as a row may have it: it is compared, not opened.
+
+    What cannot be displayed is replaced: with it the row would be invalid after a restart.
+    """
+    try:
+        return parse_path(clean_text(str(value)))
+    except UsageError:
+        return None
+
+
+def _is_of(pin: Pin, event: Mapping[str, Any]) -> bool:
+    """Return whether the file that was opened is the one that was pinned."""
+    known = None not in (pin.generation, event["generation"])
+    return event["inode"] == pin.inode and not (known and event["generation"] != pin.generation)
 
 
 async def _answer(process: WarmProcess, most_s: float) -> Mapping[str, Any]:

@@ -296,7 +296,7 @@ class OverrideDatabase:
             return pin_rows.add(open_, pin)
 
     def place_pins(self, pins: Iterable[Pin]) -> None:
-        """Store the volume of each pin. Raises sqlite3.Error."""
+        """Store volume and mount of each pin. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
             pin_rows.place(open_, pins)
 

@@ -23,7 +23,7 @@ _ADD: Final = """
     INSERT INTO pins (volume, path, inode, generation, who, at_unix_ns, mount, device_uuid)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-_PLACE: Final = "UPDATE pins SET volume = ?, device_uuid = ? WHERE id = ?"
+_PLACE: Final = "UPDATE pins SET volume = ?, device_uuid = ?, mount = ? WHERE id = ?"
 _END: Final = """
     UPDATE pins SET ended_unix_ns = ?, outcome = ? WHERE id = ? AND ended_unix_ns IS NULL
 """
@@ -58,8 +58,8 @@ def add(connection: sqlite3.Connection, pin: Pin) -> Pin:
 
 
 def place(connection: sqlite3.Connection, pins: Iterable[Pin]) -> None:
-    """Store the name and the uuid of the volume of each pin."""
-    rows = [(pin.volume, pin.device_uuid, pin.id) for pin in pins]
+    """Store the name and the uuid of the volume of each pin, and its mount."""
+    rows = [(pin.volume, pin.device_uuid, pin.mount, pin.id) for pin in pins]
     connection.executemany(_PLACE, rows)
 
 

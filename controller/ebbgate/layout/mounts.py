@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tells which file system an open file is on, and whether its extents can be used.
+"""Tells which file system an open file is on, where, and whether its extents can be used.
 
 I/O: /proc, reads only.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,17 @@ _REFUSED: Final[Mapping[str, str]] = {
     "tmpfs": "it is in memory",
     "ramfs": "it is in memory",
 }
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+_POINT: Final = 4
+"""The fields of a line: number, parent, device, root, mount point, ..."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mounted file system."""
+    """A mounted file system. `point`: the folder or file on which it is mounted."""
 
     filesystem: str
+    point: str = ""
 
     @property
     def refusal(self) -> str:
@@ -44,20 +49,28 @@ class Mounts:
         self._self = proc / "self"
 
     def of(self, handle: int) -> Mount:
-        """Return the mount of an open file; an empty name where it cannot be read.
+        """Return the mount of an open file or folder; empty names where it cannot be read.
 
-        By the mount's number: the device number of a file on btrfs is in no list of mounts.
+        By the mount's number: the device number of a file on btrfs is in no list of mounts, and a
+        bind mount has that of the folder which it shows.
         """
         try:
             wanted = _field(self._self / "fdinfo" / str(handle), "mnt_id:")
-            lines = (self._self / "mountinfo").read_text(errors="replace").splitlines()
+            text = (self._self / "mountinfo").read_text(errors="surrogateescape")
         except OSError:
             return Mount("")
-        for line in lines:
+        # A name may have any character but those that the kernel escapes.
+        for line in text.split("\n"):
             front, _, back = line.partition(" - ")
-            if front.split(maxsplit=1)[:1] == [wanted]:
-                return Mount((back.split() or [""])[0])
+            fields = front.split(" ")
+            if fields[0] == wanted and len(fields) > _POINT:
+                return Mount((back.split() or [""])[0], _unescaped(fields[_POINT]))
         return Mount("")
+
+
+def _unescaped(text: str) -> str:
+    """Return a name as it is: the kernel writes space, tab, newline and backslash in octal."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 
 def _field(path: Path, name: str) -> str:

@@ -6,8 +6,8 @@ I/O: files, sysfs; JSON lines on stdin and stdout.
 
     in   {"touch": PATH}
     out  {"event": "opened", "devno", "mount", "inode", "generation", "bytes", "pieces"},
-         {"event": "missing", "devno", "mount"}, or {"event": "failed"}. `mount`: where the file
-         system is mounted; of a missing file both are those of the folder in which it should be
+         {"event": "missing", "devno", "mount"}, or {"event": "failed"}. `mount`: the folder (or
+         file) on which it is mounted; of a missing file that of the folder in which it should be
     in   after `opened`: {"command": "skip"}, or {"command": "touch", "kind", "unit", "block",
          "backing", "burst", "step", "phase", "first", "rate"}; `first`: the place to begin with,
          by its number; those before it come last
@@ -27,7 +27,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate.errors import EbbgateError
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.layout.mounts import Mounts
 from ebbgate.warm.btrfs import device_of
 from ebbgate.warm.plan import Read, aligned, blocks, spread
 from ebbgate.warm.reader import TRIES_MAX, Reader, send_event
@@ -99,16 +100,16 @@ def serve(request: dict[str, Any], commands: FileIO) -> None:
 
 
 def _serve_one(path: str, commands: FileIO) -> None:
-    if not Path(path).exists():
-        folder = _folder_above(path)
-        send_event("missing", devno=devno_of_folder(folder), mount=mount_of(folder))
+    if missing := _missing(path):
+        devno, mount = missing
+        send_event("missing", devno=devno, mount=mount)
         return
     target = open_file(path)
     try:
         send_event(
             "opened",
             devno=target.devno,
-            mount=mount_of(_folder_above(path)),
+            mount=mount_of(target.named),
             inode=os.fstat(target.named).st_ino,
             generation=target.generation,
             bytes=sum(piece.length_bytes for piece in target.pieces),
@@ -130,6 +131,23 @@ def _serve_one(path: str, commands: FileIO) -> None:
         target.close()
 
 
+def _missing(path: str) -> tuple[tuple[int, int], str] | None:
+    """Return device and mount of the folder in which a file should be; None if it is there.
+
+    Raises Unavailable where they are not known.
+    """
+    if Path(path).exists():
+        return None
+    folder = _folder_above(path)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = devno_of_folder(handle, folder), mount_of(handle)
+    finally:
+        os.close(handle)
+    # It may have been mounted since the first look.
+    return None if Path(path).exists() else found
+
+
 def _folder_above(path: str) -> Path:
     """Return the nearest folder that is there: of the file's file system, or of another one."""
     folder = Path(os.path.realpath(path)).parent
@@ -138,20 +156,17 @@ def _folder_above(path: str) -> Path:
     return folder
 
 
-def devno_of_folder(folder: Path) -> tuple[int, int]:
-    """Return the device of a folder. Raises Unavailable where it has several."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        found = os.fstat(handle).st_dev
-        if os.major(found):
-            return device_below_loops((os.major(found), os.minor(found)), str(folder))
-        return device_of(handle, str(folder)) or (0, os.minor(found))
-    finally:
-        os.close(handle)
+def devno_of_folder(handle: int, folder: Path) -> tuple[int, int]:
+    """Return the device of an open folder. Raises Unavailable where it has several."""
+    found = os.fstat(handle).st_dev
+    if os.major(found):
+        return device_below_loops((os.major(found), os.minor(found)), str(folder))
+    return device_of(handle, str(folder)) or (0, os.minor(found))
 
 
-def mount_of(folder: Path) -> str:
-    """Return where the file system of a folder is mounted."""
-    while not folder.is_mount():
-        folder = folder.parent
-    return str(folder)
+def mount_of(handle: int) -> str:
+    """Return where the file system of an open file or folder is mounted. Raises Unavailable."""
+    point = Mounts().of(handle).point
+    if not point:
+        raise Unavailable("its mount is not in /proc/self/mountinfo")
+    return point

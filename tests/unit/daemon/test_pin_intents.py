@@ -190,6 +190,7 @@ def test_the_pin_of_a_file_that_is_gone_ends_once(
         ({**GONE, "devno": [8, 1]}, "its file system may not be mounted"),
         ({**GONE, "mount": "/"}, "its file system may not be mounted on /srv"),
         ({**OPENED, "inode": 6, "mount": "/"}, "its file system may not be mounted on /srv"),
+        ({**OPENED, "generation": 8, "mount": "/"}, "its file system may not be mounted on /srv"),
         ({**OPENED, "devno": [8, 1]}, "its file system may not be mounted"),
         ({"event": "failed", "text": "/srv/a cannot be opened"}, "cannot be opened"),
         ({}, "the reading process has ended"),
@@ -353,6 +354,32 @@ def test_a_pin_on_a_mount_that_cannot_be_displayed_survives_a_restart(people: Pe
     people.restart()
     people.passes()
     assert [pin.path for pin in people.pins] == [PATH]
+
+
+def test_the_pin_of_a_file_that_is_mounted_elsewhere_goes_on_there(people: People) -> None:
+    """An older release saw no bind mounts, so its pins have the mount above."""
+    people.pin()
+    people.job_ends()
+    FakeProcess.found = {PATH: {**OPENED, "mount": "/srv/bound"}}
+    people.passes()
+    assert people.state() is PinState.HOT
+    people.rows()
+    people.restart()
+    FakeProcess.found = {PATH: GONE}
+    people.passes()
+    assert people.pins[0].why == "its file system may not be mounted on /srv/bound"
+    FakeProcess.found = {PATH: {**GONE, "mount": "/srv/bound"}}
+    people.passes(6 * MINUTE_NS)
+    assert people.rows() == [(PATH, 5, 7, "the file was deleted")]
+
+
+def test_a_pin_on_a_mount_that_cannot_be_displayed_waits_for_it(people: People) -> None:
+    FakeProcess.found = {PATH: {**OPENED, "mount": "/srv\x1b"}}
+    people.pin()
+    people.job_ends()
+    FakeProcess.found = {PATH: {**GONE, "mount": "/"}}
+    people.passes()
+    assert people.pins[0].why == "its file system may not be mounted on /srv?"
 
 
 def test_a_pin_of_an_older_release_ends_with_its_file(people: People) -> None:

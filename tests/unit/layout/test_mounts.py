@@ -12,6 +12,7 @@ from ebbgate.layout.mounts import Mount, Mounts
 MOUNTINFO = """\
 21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/root rw
 35 21 0:31 /vol /srv\\040x rw master:2 propagate_from:1 - btrfs /dev/sdb rw,subvol=/vol
+36 21 254:0 /data/mysql /var/my\\134sql\x85 rw,relatime shared:1 - ext4 /dev/root rw
 """
 
 
@@ -22,10 +23,18 @@ def proc(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("number", "filesystem"), [("21", "ext4"), ("35", "btrfs"), ("9", "")])
-def test_the_file_system_is_that_of_the_mount(proc: Path, number: str, filesystem: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "mount"),
+    [
+        ("21", Mount("ext4", "/")),
+        ("35", Mount("btrfs", "/srv x")),
+        ("36", Mount("ext4", "/var/my\\sql\x85")),
+        ("9", Mount("")),
+    ],
+)
+def test_the_file_system_is_that_of_the_mount(proc: Path, number: str, mount: Mount) -> None:
     (proc / "self/fdinfo/7").write_text(f"pos:\t0\nflags:\t0100000\nmnt_id:\t{number}\nino:\t5\n")
-    assert Mounts(proc).of(7) == Mount(filesystem)
+    assert Mounts(proc).of(7) == mount
 
 
 def test_an_unreadable_proc_is_an_unknown_file_system(tmp_path: Path) -> None:

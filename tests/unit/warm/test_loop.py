@@ -135,7 +135,11 @@ def test_a_file_on_a_loop_device_is_read_through_the_file_behind_it(tmp_path: Pa
             assert os.fstat(target.handle).st_ino == (tmp_path / "image").stat().st_ino
             own = path.stat().st_dev
             assert device_below_loops((os.major(own), os.minor(own)), "") == target.devno
-            assert devno_of_folder(folder) == target.devno, "of a pinned file that is missing"
+            with ExitStack() as ending:
+                handle = os.open(folder, os.O_RDONLY)
+                ending.callback(os.close, handle)
+                missing = devno_of_folder(handle, folder)
+            assert missing == target.devno, "of a pinned file that is missing"
         finally:
             target.close()
 

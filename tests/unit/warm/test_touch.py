@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from ebbgate.errors import Unavailable
+from ebbgate.layout.mounts import Mount, Mounts
 from ebbgate.units import KIB, MIB
 from ebbgate.warm import touch
 from ebbgate.warm.plan import Piece
@@ -37,6 +39,14 @@ COMMAND: dict[str, Any] = {
 def start(own: Toucher, command: dict[str, Any]) -> None:
     """As the reader does, but without a device."""
     own.kind, own.unit, own.block = command["kind"], command["unit"], command["block"]
+
+
+def mount_of(path: Path) -> str:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return touch.mount_of(handle)
+    finally:
+        os.close(handle)
 
 
 def open_files() -> int:
@@ -96,7 +106,7 @@ def test_a_file_is_opened_and_touched(machine: Machine, ask: Ask) -> None:
     assert opened == {
         "event": "opened",
         "devno": [8, 1],
-        "mount": touch.mount_of(machine.path.parent),
+        "mount": mount_of(machine.path),
         "inode": machine.path.stat().st_ino,
         "generation": 7,
         "bytes": 2 * MIB,
@@ -173,7 +183,7 @@ def test_a_missing_file_tells_where_it_should_be(machine: Machine, ask: Ask) -> 
     found = machine.path.parent.stat().st_dev
     devno = [os.major(found), os.minor(found)]
     missing = machine.path.with_name("no") / "such" / "file"
-    told = [{"event": "missing", "devno": devno, "mount": touch.mount_of(machine.path.parent)}]
+    told = [{"event": "missing", "devno": devno, "mount": mount_of(machine.path.parent)}]
     assert ask({"touch": str(missing)}) == told
     (machine.path.parent / "link").symlink_to(missing)
     assert ask({"touch": str(machine.path.parent / "link")}) == told
@@ -192,9 +202,64 @@ def test_a_missing_file_on_btrfs_is_on_its_device(
 
 
 def test_the_mount_of_a_folder_is_the_nearest_above() -> None:
-    assert touch.mount_of(Path("/")) == "/"
-    assert touch.mount_of(Path("/proc/self/fd")) == "/proc"
-    assert touch.mount_of(Path("/sys/kernel")) == "/sys"
+    assert mount_of(Path("/")) == "/"
+    assert mount_of(Path("/proc/self/fd")) == "/proc"
+    assert mount_of(Path("/sys/kernel")) == "/sys"
+
+
+@pytest.mark.parametrize("named", ["folder", "file"])
+def test_a_missing_bind_mount_is_not_the_mount_of_the_file(
+    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """What it shows is on the same file system, so it is no mount by its device."""
+    data, shown = tmp_path / "data", tmp_path / "shown"
+    for folder in (data, shown):
+        folder.mkdir()
+    (data / "file").touch()
+    if named == "file":
+        data, shown = data / "file", shown / "file"
+        shown.touch()
+    path = shown / "file" if named == "folder" else shown
+
+    def open_(path: str) -> Target:
+        return Target(os.open(path, os.O_RDONLY), (8, 1), PIECES, {}, path, 2 * MIB, 7)
+
+    monkeypatch.setattr(touch, "open_file", open_)
+    bound = subprocess.run(["mount", "--bind", data, shown], capture_output=True, check=False)
+    if bound.returncode:
+        pytest.skip("needs root")
+    try:
+        (there,) = ask({"touch": str(path)})
+    finally:
+        subprocess.run(["umount", shown], check=True)
+    (absent,) = ask({"touch": str(path)})
+    assert (there["event"], there["mount"]) == ("opened", str(shown))
+    assert absent["event"] == ("missing" if named == "folder" else "opened")
+    assert absent["mount"] == mount_of(tmp_path) != there["mount"]
+
+
+def test_a_file_that_is_mounted_while_it_is_looked_for_is_not_missing(
+    machine: Machine, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.path.rename(machine.path.with_name("other"))
+    usual = touch.mount_of
+
+    def mount(handle: int) -> str:
+        if not machine.path.exists():
+            machine.path.with_name("other").rename(machine.path)
+        return usual(handle)
+
+    monkeypatch.setattr(touch, "mount_of", mount)
+    (found,) = ask({"touch": str(machine.path)})
+    assert found["event"] == "opened"
+
+
+def test_a_mount_that_is_not_known_is_no_missing_file(
+    machine: Machine, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Mounts, "of", lambda *_: Mount(""))
+    (found,) = ask({"touch": str(machine.path.with_name("no"))})
+    assert found["event"] == "failed"
 
 
 def test_a_file_that_cannot_be_opened_ends_nothing_else(
