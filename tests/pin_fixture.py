@@ -25,6 +25,7 @@ OPENED: dict[str, Any] = {
     "generation": 7,
     "bytes": 8 * MIB,
     "pieces": 1,
+    "layout": 1,
     "left_out": {},
 }
 OTHER = "/srv/b"
@@ -44,12 +45,16 @@ DONE: dict[str, Any] = {
 
 
 class FakeProcess(RecordingProcess):
-    """A worker of which a test says what it finds. `touched`: hits of so many `reads`."""
+    """A worker of which a test says what it finds. `touched`: hits of so many `reads`.
+
+    `elsewhere`: of these, on another device.
+    """
 
     made: list[FakeProcess]
     found: Mapping[str, Mapping[str, Any]]
     touched: int
     reads: int
+    elsewhere: int = 0
 
     def send(self, message: Mapping[str, object]) -> None:
         super().send(message)
@@ -57,7 +62,8 @@ class FakeProcess(RecordingProcess):
         if path:
             self.events.put_nowait(self.found.get(str(path), BOTH.get(str(path), OPENED)))
         elif message.get("command") == "touch":
-            self.events.put_nowait({"event": "touched", "reads": self.reads, "hits": self.touched})
+            counts = {"reads": self.reads, "hits": self.touched, "elsewhere": self.elsewhere}
+            self.events.put_nowait({"event": "touched", **counts})
 
     async def event(self) -> dict[str, Any]:
         found = await super().event()

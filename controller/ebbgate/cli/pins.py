@@ -34,10 +34,12 @@ def pin(context: Context, path: str) -> None:
     A job reads it into the cache first. From then on ebbgate reads a little of it now and then,
     which the kernel takes for use: of bcache each half of a bucket, before much of the cache was
     replaced; of dm-cache each block, once a minute. If parts fall out all the same, they are warmed
-    again: after a minute, and less and less often if they do not stay. Pinned files take at most a
-    quarter of the cache (`pin_limit` in the settings) and 500 short reads a second of the cache
-    device. A pin lasts across restarts. It ends when the file is deleted or replaced by another
-    one; a file system or bind mount that is not mounted only makes it wait.
+    again: after a minute, and less and less often if they do not stay. A file on a part of its
+    device that is not cached is `elsewhere` and is not warmed again (see `ebbgate layout show`).
+    Pinned files take at most a quarter of the cache (`pin_limit` in the settings) and 500 short
+    reads a second of the cache device. A pin lasts across restarts. It ends when the file is
+    deleted or replaced by another one; a file system or bind mount that is not mounted only makes
+    it wait.
     """
     args = {"path": _absolute(path)}
     emit(context, ask(context, IntentKind.PIN, None, args), draw_outcome)

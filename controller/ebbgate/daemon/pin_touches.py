@@ -16,14 +16,15 @@ from typing import Any, Final, Protocol
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.cache_facts import CacheFacts
 from ebbgate.daemon.pin_registry import PinRegistry
+from ebbgate.daemon.pinned_file import Layout, PinnedFile
 from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import EbbgateError, Unavailable, UsageError
 from ebbgate.intents.arguments import parse_path
 from ebbgate.log_messages.volumes import PIN_COLD
 from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.model.warm import JobState, JobStatus
-from ebbgate.text import SHOWN_MAX, clean_text
-from ebbgate.units import HOUR_NS, MINUTE_NS, doubled, format_ratio
+from ebbgate.text import clean_text
+from ebbgate.units import format_ratio
 from ebbgate.warm.pace import CACHES_NO_READS
 from ebbgate.warm.pinning import (
     READS_MAX,
@@ -41,9 +42,6 @@ _PHASES: Final = 8
 """Rounds after which the same places are touched again."""
 _OPEN_S: Final = 30.0
 """To open a file takes no longer, unless its file system hangs."""
-_RETRY_NS: Final = MINUTE_NS
-_RETRY_NS_MAX: Final = HOUR_NS
-"""A process that hangs in the kernel cannot be ended, so that there must not be many."""
 _SLOW: Final = 4
 """Touches may take so many times as long as at the highest rate."""
 
@@ -68,35 +66,6 @@ class Machine(Protocol):
 
 
 @dataclass(slots=True)
-class _Touched:
-    """What is known of a pinned file.
-
-    `job`: the warm-up under way, or 0. `warmed`: how many there were since it was hot. `first`: the
-    number of the place at which the next round begins, since misses may have ended the last one.
-    `failures`: so many in a row; `retry_ns`: not touched before that.
-    """
-
-    state: PinState = PinState.ABSENT
-    why: str = "not looked at yet"
-    size_bytes: int | None = None
-    reads: int = 0
-    hit_ratio: float | None = None
-    touched_unix_ns: int | None = None
-    job: int = 0
-    warmed: int = 0
-    warmed_ns: int = 0
-    first: int = 0
-    failures: int = 0
-    retry_ns: int = 0
-
-    def fail(self, why: str, now_ns: int) -> None:
-        """Keep that it could not be touched, and when to try again."""
-        self.state, self.why = PinState.ABSENT, why
-        self.retry_ns = now_ns + doubled(_RETRY_NS, self.failures, _RETRY_NS_MAX)
-        self.failures += 1
-
-
-@dataclass(slots=True)
 class PinTouches:
     """The touches of one volume. `share`: of the cache, for all its pinned files."""
 
@@ -106,7 +75,7 @@ class PinTouches:
     share: float
     start: Callable[[], Awaitable[WarmProcess]]
     _process: WarmProcess | None = None
-    _touched: dict[int, _Touched] = field(default_factory=dict)
+    _touched: dict[int, PinnedFile] = field(default_factory=dict)
     _round: int = 0
     _began_ns: int | None = None
     _written_bytes: int | None = None
@@ -115,7 +84,7 @@ class PinTouches:
     def statuses(self) -> tuple[PinStatus, ...]:
         """Return what people see."""
         cache = self._cache_bytes()
-        return tuple(_status(pin, self._of(pin), cache) for pin in self._pins())
+        return tuple(self._of(pin).status(pin, cache) for pin in self._pins())
 
     def used(self) -> tuple[int, int]:
         """Return the bytes and touches of all pinned files, as last seen."""
@@ -130,7 +99,10 @@ class PinTouches:
     async def warm(self, pin: Pin, why: str) -> str:
         """Begin a warm-up of a pinned file, unless one has just been; return what is done."""
         each, now = self._of(pin), self.registry.now_ns()
-        if each.warmed and now - each.warmed_ns < warm_again_ns(each.warmed):
+        partly = each.elsewhere_ratio > 0
+        if each.warmed and now - each.warmed_ns < warm_again_ns(
+            each.warmed, partly_elsewhere=partly
+        ):
             return "it was warmed just now"
         each.warmed += 1
         each.warmed_ns = now
@@ -211,6 +183,11 @@ class PinTouches:
                 process.send({"command": "skip"})
             each.state, each.why = PinState.ABSENT, why
             return used
+        layout = event["bytes"], event["pieces"], event["layout"]
+        if each.is_elsewhere(layout, self.registry.now_ns()):
+            process.send({"command": "skip"})
+            each.set_elsewhere(pin.volume, layout, self.registry.now_ns())
+            return used
         step = step_bytes(facts.bucket_bytes, facts.block_bytes)
         each.size_bytes = event["bytes"]
         each.reads = touches(event["bytes"], event["pieces"], step)
@@ -222,8 +199,8 @@ class PinTouches:
             return used
         process.send(self._command(facts, step, each.first))
         most_s = _OPEN_S + _SLOW * each.reads / READS_PER_S_MAX
-        await self._take(pin, await _answer(process, most_s))
-        return used[0] + mine[0], used[1] + mine[1]
+        await self._take(pin, layout, await _answer(process, most_s))
+        return used[0] + (each.size_bytes or 0), used[1] + each.reads
 
     async def _started(self) -> WarmProcess:
         """Return a new process. Raises Unavailable, also if nobody needs it any more."""
@@ -263,31 +240,48 @@ class PinTouches:
         self.registry.end(pin, "the file was replaced")
         return "replaced"
 
-    async def _take(self, pin: Pin, event: Mapping[str, Any]) -> None:
+    async def _take(self, pin: Pin, layout: Layout, event: Mapping[str, Any]) -> None:
         """Take the result of a touch."""
         each = self._of(pin)
         if event["event"] != "touched":
             each.state, each.why = PinState.ABSENT, str(event["text"])
             return
-        reads, hits = event["reads"], event["hits"]
+        reads, hits, elsewhere = event["reads"], event["hits"], event["elsewhere"]
         if not reads:
             # Nothing is known of it.
             return
         each.touched_unix_ns = self.registry.wall_ns()
-        each.hit_ratio = hits / reads
+        each.elsewhere_ratio = elsewhere / reads
         # The number of all places is that of a whole round, to a few.
         each.first = (each.first + reads) % max(1, each.reads)
-        if not is_cold(hits, reads):
-            each.state, each.why, each.warmed = PinState.HOT, "", 0
+        if elsewhere == reads:
+            each.set_elsewhere(pin.volume, layout, self.registry.now_ns())
             return
-        why = f"{format_ratio(1 - hits / reads)} of {reads} touches were misses"
+        apart = (
+            f"{format_ratio(elsewhere / reads)} of it is not on {pin.volume}" if elsewhere else ""
+        )
+        await self._judge(pin, hits, reads - elsewhere, apart)
+
+    async def _judge(self, pin: Pin, hits: int, found: int, apart: str) -> None:
+        """Call a file hot, or warm it again.
+
+        `found`: touches that have reached the volume; `apart`: how many have not, in words.
+        """
+        each = self._of(pin)
+        each.hit_ratio, each.elsewhere = hits / found, None
+        if not is_cold(hits, found):
+            each.state, each.why = PinState.HOT, apart
+            each.warmed = each.warmed if apart else 0
+            return
+        why = f"{format_ratio(1 - hits / found)} of {found} touches were misses"
+        why += f"; {apart}" if apart else ""
         if each.state is PinState.HOT:
             _LOG.info(PIN_COLD, pin.volume, pin.id, pin.path, why)
         each.state, each.why = PinState.COLD, why
         await self.warm(pin, why)
 
     # ---- details -------------------------------------------------------------------------------
-    def _follow(self, each: _Touched) -> None:
+    def _follow(self, each: PinnedFile) -> None:
         """Look whether a warm-up has ended."""
         if not each.job:
             return
@@ -310,8 +304,8 @@ class PinTouches:
     def _pins(self) -> list[Pin]:
         return self.registry.of(self.loop.volume.name)
 
-    def _of(self, pin: Pin) -> _Touched:
-        return self._touched.setdefault(pin.id, _Touched())
+    def _of(self, pin: Pin) -> PinnedFile:
+        return self._touched.setdefault(pin.id, PinnedFile())
 
 
 def kept_mount(value: object) -> str | None:
@@ -337,19 +331,3 @@ async def _answer(process: WarmProcess, most_s: float) -> Mapping[str, Any]:
         return await asyncio.wait_for(process.event(), most_s)
     except TimeoutError as error:
         raise Unavailable("it could not be read in time: its file system may hang") from error
-
-
-def _status(pin: Pin, each: _Touched, cache_bytes: int | None) -> PinStatus:
-    known = cache_bytes and each.size_bytes is not None
-    return PinStatus(
-        id=pin.id,
-        path=clean_text(pin.path, SHOWN_MAX),
-        state=each.state,
-        who=pin.who,
-        why=clean_text(each.why, SHOWN_MAX),
-        size_bytes=each.size_bytes,
-        cache_ratio=(each.size_bytes or 0) / cache_bytes if known and cache_bytes else None,
-        hit_ratio=each.hit_ratio,
-        since_unix_ns=pin.at_unix_ns,
-        touched_unix_ns=each.touched_unix_ns,
-    )

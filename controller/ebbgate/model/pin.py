@@ -14,6 +14,7 @@ CACHE_SHARE_MAX: Final = 0.25
 class PinState(StrEnum):
     """`warming`: a warm-up reads it. `hot`: the last touches were hits. `cold`: they were not, and
     it is warmed again. `absent`: it cannot be reached now. `too_large`: beyond the limits by now.
+    `elsewhere`: no touch has reached the cached volume.
     """
 
     WARMING = "warming"
@@ -21,6 +22,7 @@ class PinState(StrEnum):
     COLD = "cold"
     ABSENT = "absent"
     TOO_LARGE = "too_large"
+    ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,11 @@ class Pin:
 class PinStatus:
     """A pinned file, for people.
 
-    - `why`: why it is in this state; empty while it is hot.
+    - `why`: why it is in this state; of a hot file, how much of it is on another device, if any.
     - `size_bytes`: what of it can be cached; None before it was opened.
     - `cache_ratio`: that as a share of the cache.
-    - `hit_ratio`: share of the last touches that were hits; None before the first.
+    - `hit_ratio`: share of the last touches that were hits, without those of another device; None
+      before the first.
     - `touched_unix_ns`: when they ended.
     """
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from ebbgate.model.volume import Kind
-from ebbgate.units import MINUTE_NS, NS_PER_S, doubled, format_bytes, format_ratio
+from ebbgate.units import DAY_NS, HOUR_NS, MINUTE_NS, NS_PER_S, doubled, format_bytes, format_ratio
 
 READS_PER_S_MAX: Final = 500
 """Touches of a volume: some 2% of what a SATA SSD can do."""
@@ -28,6 +28,8 @@ _COLD_RATIO: Final = 0.99
 """With fewer hits a file is warmed again."""
 _WARM_AGAIN_NS: Final = MINUTE_NS
 _WARM_AGAIN_NS_MAX: Final = 16 * MINUTE_NS
+_PARTLY_AGAIN_NS: Final = HOUR_NS
+_PARTLY_AGAIN_NS_MAX: Final = DAY_NS
 
 
 def step_bytes(bucket_bytes: int, block_bytes: int) -> int:
@@ -55,12 +57,15 @@ def is_cold(hits: int, reads: int) -> bool:
     return hits < reads * _COLD_RATIO
 
 
-def warm_again_ns(warmed: int) -> int:
+def warm_again_ns(warmed: int, *, partly_elsewhere: bool = False) -> int:
     """Return how long after a warm-up the next one may begin.
 
     `warmed`: how many there were since the file was hot. A cache that does not take it, or loses it
-    again, is asked less and less often.
+    again, is asked less and less often. `partly_elsewhere`: some of it is on another device, where
+    each warm-up reads it for nothing.
     """
+    if partly_elsewhere:
+        return doubled(_PARTLY_AGAIN_NS, warmed - 1, _PARTLY_AGAIN_NS_MAX)
     return doubled(_WARM_AGAIN_NS, warmed - 1, _WARM_AGAIN_NS_MAX)
 
 

@@ -149,19 +149,20 @@ class Reader:
         often. Each try reads another place of the same block, which those before have not cached.
         """
         begin = after = self.counts()
-        slow = 0
+        slow = found = 0
         for number in range(min(TRIES_MAX, read.length_bytes // self.unit)):
             before = self.counts()
             began_s = time.monotonic()
             with suppress(OSError):
-                self.read_at(read.offset_bytes + number * self.unit, self.unit)
+                found += self.read_at(read.offset_bytes + number * self.unit, self.unit)
             slow += time.monotonic() - began_s > _SLOW_S
             after = self.counts()
             if _has_hit(before, after):
                 return True
             if slow == TRIES_MIN:
                 break
-        if after is not begin and after[0] is not None:
+        # A read that has failed may not have reached the volume where the data is.
+        if found and after[0] is not None:
             self.elsewhere += after[0] == begin[0]
         return False
 

@@ -5,13 +5,16 @@ No file stays open between two requests, so that file systems can be unmounted.
 I/O: files, sysfs; JSON lines on stdin and stdout.
 
     in   {"touch": PATH}
-    out  {"event": "opened", "devno", "mount", "inode", "generation", "bytes", "pieces"},
+    out  {"event": "opened", "devno", "mount", "inode", "generation", "bytes", "pieces",
+         "layout"},
          {"event": "missing", "devno", "mount"}, or {"event": "failed"}. `mount`: the folder (or
-         file) on which it is mounted; of a missing file that of the folder in which it should be
+         file) on which it is mounted; of a missing file that of the folder in which it should be.
+         `layout`: a number that changes with the places of its pieces
     in   after `opened`: {"command": "skip"}, or {"command": "touch", "kind", "unit", "block",
          "backing", "burst", "step", "phase", "first", "rate"}; `first`: the place to begin with,
          by its number; those before it come last
-    out  after `touch`: {"event": "touched", "reads", "hits"}
+    out  after `touch`: {"event": "touched", "reads", "hits", "elsewhere"}; `reads`: places that
+         are behind it, with those that lie on another device (`elsewhere`)
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum, auto
 from functools import partial
 from io import FileIO
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,29 +42,71 @@ _BATCH: Final = 50
 _MISSES_MAX: Final = 16
 _MISS_RATIO_MAX: Final = 0.005
 """Each miss costs the backing device four reads: with more misses the file is warmed anyway."""
+_STRIDES: Final = 32
+_ELSEWHERE_MAX: Final = 128
+"""Places on another device at which a round looks at most, since each costs it some reads."""
+
+
+class Look(Enum):
+    """What a read at a place was. `ELSEWHERE`: the volume did not see it."""
+
+    HIT = auto()
+    MISS = auto()
+    ELSEWHERE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """How many places a round is past, and how many of them were hits or lie on another device."""
+
+    reads: int
+    hits: int
+    elsewhere: int = 0
 
 
 @dataclass(slots=True)
 class Toucher(Reader):
-    """Reads a little of each bucket or cache block, and counts hits."""
+    """Reads a little of each bucket or cache block, and counts hits. `looks`: places so far."""
 
-    def touch_all(self, reads: Iterable[Read], rate: int) -> tuple[int, int]:
-        """Return how many places were read, and how many of them were hits.
+    looks: int = 0
+
+    def touch_all(self, reads: Sequence[Read], rate: int) -> Touched:
+        """Read at these places, in the order of the device, until too many are misses.
 
         On a busy backing device a slow hit looks like a miss, so behind each miss another place is
         looked at in the end.
         """
-        count, missed = 0, list[Read]()
-        began_s = time.monotonic()
-        for read in reads:
-            count += 1
-            if not self.is_hit(read):
-                missed.append(read)
+        count = elsewhere = 0
+        missed = list[Read]()
+        began_s, pause_at, before = time.monotonic(), self.looks + _BATCH, self.elsewhere
+        while count < len(reads):
+            look, end = self._look(reads[count]), count + 1
+            if look is Look.ELSEWHERE:
+                end = end_of_stretch(count, len(reads), partial(self._is_elsewhere, reads))
+                elsewhere += end - count
+            elif look is Look.MISS:
+                missed.append(reads[count])
+            count = end
             if len(missed) > _MISSES_MAX + count * _MISS_RATIO_MAX:
                 break
-            if count % _BATCH == 0:
-                self.pause(began_s + count / rate - time.monotonic())
-        return count, count - sum(not self._is_hit_behind(read) for read in missed)
+            if self.elsewhere - before > _ELSEWHERE_MAX:
+                break
+            if self.looks >= pause_at:
+                self.pause(began_s + self.looks / rate - time.monotonic())
+                pause_at = self.looks + _BATCH
+        misses = sum(not self._is_hit_behind(read) for read in missed)
+        return Touched(count, count - elsewhere - misses, elsewhere)
+
+    def _look(self, read: Read) -> Look:
+        """Read at a place."""
+        self.looks += 1
+        before = self.elsewhere
+        if self.is_hit(read):
+            return Look.HIT
+        return Look.MISS if self.elsewhere == before else Look.ELSEWHERE
+
+    def _is_elsewhere(self, reads: Sequence[Read], number: int) -> bool:
+        return self._look(reads[number]) is Look.ELSEWHERE
 
     def _is_hit_behind(self, read: Read) -> bool:
         """Return whether the place behind those that the last look may have read is a hit."""
@@ -114,21 +159,40 @@ def _serve_one(path: str, commands: FileIO) -> None:
             generation=target.generation,
             bytes=sum(piece.length_bytes for piece in target.pieces),
             pieces=len(target.pieces),
+            layout=hash((target.devno, target.pieces)),
         )
         command = json.loads(commands.readline() or b'{"command": "skip"}')
         if command["command"] == "touch":
             toucher = Toucher(target)
             toucher.start(command)
             try:
-                places = partial(toucher.places, command["step"], command["phase"])
+                places = tuple(toucher.places(command["step"], command["phase"]))
                 first = command["first"]
-                reads = chain(islice(places(), first, None), islice(places(), first))
-                count, hits = toucher.touch_all(reads, command["rate"])
+                found = toucher.touch_all(places[first:] + places[:first], command["rate"])
             finally:
                 toucher.close()
-            send_event("touched", reads=count, hits=hits)
+            send_event("touched", **asdict(found))
     finally:
         target.close()
+
+
+def end_of_stretch(first: int, count: int, is_in: Callable[[int], bool]) -> int:
+    """Return the number behind the stretch of places that begins with this one.
+
+    `count`: of all places. Few of them are looked at: at distances that grow up to a part of all,
+    and then by halves, so that a gap which is shorter than that may not be seen.
+    """
+    last, step = first, 1
+    while last + 1 < count:
+        end = min(last + step, count - 1)
+        if is_in(end):
+            last, step = end, min(2 * step, max(1, count // _STRIDES))
+            continue
+        while end - last > 1:
+            middle = (last + end) // 2
+            last, end = (middle, end) if is_in(middle) else (last, middle)
+        return end
+    return count
 
 
 def _missing(path: str) -> tuple[tuple[int, int], str] | None:

@@ -19,7 +19,7 @@ from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobStatus
 from ebbgate.units import GIB, KIB
-from tests.pin_fixture import HANGS, FakeProcess
+from tests.pin_fixture import HANGS, OPENED, FakeProcess
 
 ROUND_NS = 300 * 10**9
 
@@ -90,7 +90,9 @@ class Machine:
 def processes() -> Iterator[list[FakeProcess]]:
     FakeProcess.made, FakeProcess.found = [], {}
     FakeProcess.touched = FakeProcess.reads = 100
+    FakeProcess.elsewhere = 0
     yield FakeProcess.made
+    FakeProcess.elsewhere = 0
 
 
 async def steps(count: int = 20) -> None:
@@ -215,3 +217,76 @@ def test_a_file_of_which_nothing_was_read_is_not_hot() -> None:
     asyncio.run(machine.touches.look())
     (status,) = machine.touches.statuses()
     assert (str(status.state), status.hit_ratio, status.touched_unix_ns) == ("absent", None, None)
+
+
+# ---- a volume with a part that is not cached -----------------------------------------------------
+def rounds(machine: Machine, count: int) -> None:
+    for _ in range(count):
+        asyncio.run(machine.touches.look())
+        machine.now_ns += ROUND_NS
+
+
+def touch_count(processes: list[FakeProcess]) -> int:
+    sent = [message for process in processes for message in process.sent]
+    return sum(message.get("command") == "touch" for message in sent)
+
+
+def test_a_file_that_is_not_on_the_cached_volume_is_not_warmed(
+    processes: list[FakeProcess],
+) -> None:
+    machine = Machine()
+    FakeProcess.touched, FakeProcess.elsewhere = 0, 100
+    rounds(machine, 24)
+    (status,) = machine.touches.statuses()
+    assert (str(status.state), status.why) == (
+        "elsewhere",
+        "its data is not on bcache0: see ebbgate layout show",
+    )
+    assert (status.size_bytes, status.hit_ratio, machine.touches.used()) == (0, None, (0, 0))
+    assert machine.warmed == []
+    assert touch_count(processes) == 2, "once an hour"
+
+
+def test_a_file_that_has_moved_is_looked_at_at_once(processes: list[FakeProcess]) -> None:
+    machine = Machine()
+    FakeProcess.touched, FakeProcess.elsewhere = 0, 100
+    rounds(machine, 2)
+    FakeProcess.found = {"/srv/1": {**OPENED, "layout": 2}}
+    FakeProcess.touched, FakeProcess.elsewhere = 100, 0
+    rounds(machine, 2)
+    (status,) = machine.touches.statuses()
+    assert (str(status.state), status.why, status.hit_ratio) == ("hot", "", 1.0)
+    assert touch_count(processes) == 3
+
+
+def test_a_file_that_is_elsewhere_is_still_looked_for(processes: list[FakeProcess]) -> None:
+    machine = Machine()
+    FakeProcess.touched, FakeProcess.elsewhere = 0, 100
+    rounds(machine, 2)
+    FakeProcess.found = {"/srv/1": {**OPENED, "event": "missing"}}
+    rounds(machine, 1)
+    assert machine.registry.pins == {}
+
+
+def test_what_is_not_on_the_cached_volume_is_no_miss(processes: list[FakeProcess]) -> None:
+    machine = Machine()
+    FakeProcess.touched, FakeProcess.elsewhere = 60, 40
+    rounds(machine, 1)
+    (status,) = machine.touches.statuses()
+    assert (str(status.state), status.why, status.hit_ratio) == (
+        "hot",
+        "40% of it is not on bcache0",
+        1.0,
+    )
+    assert machine.warmed == []
+
+
+def test_a_file_of_which_a_part_is_elsewhere_is_warmed_once_an_hour_at_most(
+    processes: list[FakeProcess],
+) -> None:
+    machine = Machine()
+    FakeProcess.touched, FakeProcess.elsewhere = 30, 40
+    rounds(machine, 25)
+    (status,) = machine.touches.statuses()
+    assert status.hit_ratio == 0.5
+    assert machine.warmed == [1, 1], "at once, after 1 h; then after 2 h"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ebbgate.model.volume import Kind
-from ebbgate.units import GIB, KIB, MIB, MINUTE_NS, NS_PER_S
+from ebbgate.units import GIB, HOUR_NS, KIB, MIB, MINUTE_NS, NS_PER_S
 from ebbgate.warm.pinning import (
     READS_MAX,
     is_cold,
@@ -57,6 +57,12 @@ def test_one_miss_of_a_hundred_touches_is_tolerated() -> None:
 def test_a_file_that_does_not_stay_is_warmed_less_and_less_often() -> None:
     waits = [warm_again_ns(count) // MINUTE_NS for count in (1, 2, 3, 4, 5, 6, 99)]
     assert waits == [1, 2, 4, 8, 16, 16, 16]
+
+
+def test_a_file_of_which_a_part_is_not_cached_is_warmed_rarely() -> None:
+    """Each time that part is read for nothing."""
+    waits = [warm_again_ns(count, partly_elsewhere=True) // HOUR_NS for count in (1, 2, 3, 9)]
+    assert waits == [1, 2, 4, 24]
 
 
 def test_files_beyond_the_share_are_refused_with_the_figures() -> None:

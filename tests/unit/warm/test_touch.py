@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -12,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ebbgate.errors import Unavailable
 from ebbgate.layout.mounts import Mount, Mounts
-from ebbgate.units import KIB, MIB
+from ebbgate.units import GIB, KIB, MIB
 from ebbgate.warm import touch
 from ebbgate.warm.plan import Piece
+from ebbgate.warm.reader import TRIES_MAX, Counts
 from ebbgate.warm.target import Target
-from ebbgate.warm.touch import Toucher, serve
+from ebbgate.warm.touch import Touched, Toucher, end_of_stretch, serve
 
 PIECES = (Piece(0, MIB, MIB), Piece(MIB, 8 * MIB, MIB))
 COMMAND: dict[str, Any] = {
@@ -111,8 +115,9 @@ def test_a_file_is_opened_and_touched(machine: Machine, ask: Ask) -> None:
         "generation": 7,
         "bytes": 2 * MIB,
         "pieces": 2,
+        "layout": hash(((8, 1), PIECES)),
     }
-    assert touched == {"event": "touched", "reads": 8, "hits": 8}
+    assert touched == {"event": "touched", "reads": 8, "hits": 8, "elsewhere": 0}
     assert machine.read == [number * 256 * KIB for number in range(8)]
     assert open_files() == before, "a file stays open"
 
@@ -156,7 +161,7 @@ def test_each_block_of_dm_cache_is_touched(machine: Machine, ask: Ask) -> None:
 def test_a_miss_is_looked_at_again_at_another_place(machine: Machine, ask: Ask) -> None:
     machine.misses = 3
     _, touched = ask({"touch": str(machine.path)}, COMMAND)
-    assert touched == {"event": "touched", "reads": 8, "hits": 8}
+    assert touched == {"event": "touched", "reads": 8, "hits": 8, "elsewhere": 0}
     assert machine.read[8:] == [number * 256 * KIB + 4 * KIB for number in range(3)]
 
 
@@ -164,19 +169,93 @@ def test_a_place_without_another_one_behind_it_stays_a_miss(machine: Machine, as
     machine.misses = 1
     command = {**COMMAND, "first": 7, "phase": 252 * KIB}
     _, touched = ask({"touch": str(machine.path)}, command)
-    assert touched == {"event": "touched", "reads": 8, "hits": 7}
+    assert touched == {"event": "touched", "reads": 8, "hits": 7, "elsewhere": 0}
     assert len(machine.read) == 8
 
 
 def test_many_misses_end_the_touches_soon(machine: Machine, ask: Ask) -> None:
     machine.misses = 1000
     _, touched = ask({"touch": str(machine.path)}, {**COMMAND, "step": 16 * KIB})
-    assert touched == {"event": "touched", "reads": 17, "hits": 0}
+    assert touched == {"event": "touched", "reads": 17, "hits": 0, "elsewhere": 0}
 
 
 def test_the_rate_is_kept(machine: Machine, ask: Ask) -> None:
     ask({"touch": str(machine.path)}, {**COMMAND, "step": 16 * KIB, "rate": 10})
     assert machine.paused_s == [pytest.approx(5, abs=1), pytest.approx(10, abs=1)]
+
+
+# ---- a volume with a part that is not cached -----------------------------------------------------
+class Parts(Toucher):
+    """A device of which only this range is on the cached volume, in whose cache all of it is."""
+
+    on_volume = range(0)
+    volume = other = 0
+
+    def counts(self) -> Counts:
+        return self.volume, 7
+
+    def read_at(self, offset_bytes: int, length_bytes: int) -> int:
+        if offset_bytes in self.on_volume:
+            self.volume += 1
+        else:
+            self.other += 1
+        return length_bytes
+
+    def pause(self, seconds: float) -> None:
+        """Time stands still."""
+
+
+def parts(on_volume: range, size_bytes: int = 64 * MIB) -> Parts:
+    made = Parts(Target(-1, (253, 0), (Piece(0, MIB, size_bytes),), {}), "bcache", 512)
+    made.on_volume = on_volume
+    return made
+
+
+def test_of_a_file_on_another_device_few_places_are_looked_at() -> None:
+    toucher = parts(range(0), 8 * GIB)
+    places = tuple(toucher.places(256 * KIB, 0))
+    assert toucher.touch_all(places, 500) == Touched(32_768, 0, 32_768)
+    assert toucher.other < 50 * TRIES_MAX
+
+
+@pytest.mark.parametrize("first", [0, 100, 200])
+@pytest.mark.parametrize(
+    "on_volume", [range(32 * MIB), range(16 * MIB, 48 * MIB), range(33 * MIB, 64 * MIB)]
+)
+def test_each_place_on_the_cached_part_of_a_device_is_touched(on_volume: range, first: int) -> None:
+    toucher = parts(on_volume)
+    places = tuple(toucher.places(256 * KIB, 0))
+    hits = sum(place.offset_bytes in on_volume for place in places)
+    found = toucher.touch_all(places[first:] + places[:first], 500)
+    assert found == Touched(256, hits, 256 - hits)
+    assert toucher.volume >= hits
+    assert toucher.other < 100 * TRIES_MAX
+
+
+def test_reads_that_fail_do_not_show_that_a_file_is_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Parts, "read_at", fail)
+    toucher = parts(range(0))
+    found = toucher.touch_all(tuple(toucher.places(256 * KIB, 0)), 500)
+    assert found == Touched(17, 0, 0)
+
+
+@given(st.integers(1, 3000), st.data())
+def test_the_end_of_a_stretch_is_found_with_few_looks(count: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, count - 1))
+    end = data.draw(st.integers(first + 1, count))
+    looks = list[int]()
+
+    def is_in(number: int) -> bool:
+        looks.append(number)
+        return number < end
+
+    assert end_of_stretch(first, count, is_in) == end
+    assert len(looks) <= 80
 
 
 def test_a_missing_file_tells_where_it_should_be(machine: Machine, ask: Ask) -> None:

@@ -1234,13 +1234,13 @@ export interface components {
             since_unix_ns: number;
             /** @description What of it can be cached; null before it was opened. Unit: B. */
             size_bytes: number | null;
-            /** @description warming, hot, cold, absent or too_large. */
+            /** @description warming, hot, cold, absent, too_large or elsewhere. */
             state: string;
             /** @description When it was touched last; null before that. Unit: ns since 1970. */
             touched_unix_ns: number | null;
             /** @description Who pinned it. */
             who: string;
-            /** @description Why it is in this state; empty while it is hot. */
+            /** @description Why it is in this state; empty while all of it is hot. */
             why: string;
         };
         /** @description A place in a text. */

@@ -27,4 +27,5 @@ test("totals are those of all pins, and unknown where one is", () => {
 test("a state is shown in words", () => {
   assert.equal(stateLabel("too_large"), "too large");
   assert.equal(stateLabel("hot"), "hot");
+  assert.equal(stateLabel("elsewhere"), "elsewhere");
 });

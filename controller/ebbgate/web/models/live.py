@@ -159,9 +159,9 @@ class Pin(Model):
 
     id: int = doc("Its number, for `unpin` requests.")
     path: str = doc("The file.", example="/srv/db")
-    state: str = doc("warming, hot, cold, absent or too_large.")
+    state: str = doc("warming, hot, cold, absent, too_large or elsewhere.")
     who: str = doc("Who pinned it.")
-    why: str = doc("Why it is in this state; empty while it is hot.")
+    why: str = doc("Why it is in this state; empty while all of it is hot.")
     size_bytes: int | None = doc("What of it can be cached; null before it was opened.", "B")
     cache_ratio: float | None = doc("That as a share of the cache; null if unknown.", "1")
     hit_ratio: float | None = doc(
