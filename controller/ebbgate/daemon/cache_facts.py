@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.units import KIB, SECTOR_BYTES, parse_hprint, sectors_to_bytes
 from ebbgate.warm.pace import BURST_SHARE
+from ebbgate.warm.pinning import Need, need, need_of_blocks, step_bytes
+from ebbgate.warm.plan import blocks_max
 
 _BUCKET_BYTES: Final = 512 * KIB
 """What make-bcache chooses."""
@@ -43,6 +46,32 @@ class CacheFacts:
             "backing": ":".join(map(str, volume.backing.devno)),
             "burst": burst,
         }
+
+    def taken_bytes(self, opened: Mapping[str, Any]) -> int:
+        """Return how much of the cache a file takes that a worker has opened.
+
+        dm-cache caches whole blocks, of which many small pieces take many.
+        """
+        return self._blocks(opened) * self.block_bytes if self.block_bytes else opened["bytes"]
+
+    def need(self, opened: Mapping[str, Any]) -> Need:
+        """Return what a file takes that a worker has opened, if it is pinned."""
+        size = opened["bytes"]
+        if self.block_bytes:
+            return need_of_blocks(size, self._blocks(opened), self.block_bytes)
+        return need(size, opened["pieces"], step_bytes(self.bucket_bytes, 0))
+
+    def _blocks(self, opened: Mapping[str, Any]) -> int:
+        """Return how many blocks it touches: at most, where the worker was not asked."""
+        most = blocks_max(opened["bytes"], opened["pieces"], self.block_bytes)
+        return int(opened.get("blocks", {}).get(str(self.block_bytes), most))
+
+
+def block_sizes(volumes: Iterable[Volume]) -> dict[str, list[int]]:
+    """Return the sizes of the cache blocks of these volumes, as a request to a worker has them."""
+    mappings = (volume.mapping for volume in volumes if volume.kind is Kind.DM_CACHE)
+    found = {sectors_to_bytes(mapping.block_sectors) for mapping in mappings if mapping}
+    return {"block_sizes": sorted(found)} if found else {}
 
 
 def read_cache_facts(sysfs: Sysfs, volume: Volume) -> CacheFacts:

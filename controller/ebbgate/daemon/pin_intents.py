@@ -15,7 +15,7 @@ from typing import Any
 
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.daemon.cache_facts import CacheFacts, read_cache_facts
+from ebbgate.daemon.cache_facts import CacheFacts, block_sizes, read_cache_facts
 from ebbgate.daemon.chosen_rows import stable_uuid
 from ebbgate.daemon.on_loop import refuse_on_loop
 from ebbgate.daemon.pin_registry import PinRegistry
@@ -35,7 +35,7 @@ from ebbgate.probes.volume_state import cache_written_bytes
 from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import format_bytes
 from ebbgate.warm.pace import obstacle
-from ebbgate.warm.pinning import limit_text, step_bytes, touches
+from ebbgate.warm.pinning import Need, limit_text
 
 _LOG = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class PinIntents:
             found = await self._opened(path)
             loop = await self._loop_of(path, found)
             self._check_new(loop, path, found)
-            size, reads = await self._checked(loop, found)
+            need = await self._checked(loop, found)
             pin = await self.registry.add(
                 Pin(
                     loop.volume.name,
@@ -88,10 +88,12 @@ class PinIntents:
                 )
             )
         each = self._touches_of(loop)
-        each.expect(pin, size, reads)
+        each.expect(pin, need)
         done = await each.warm(pin, "pinned just now")
         self._publish()
-        return f"{loop.volume.title}: {path} is pin {pin.id}, {format_bytes(size)}; {done}"
+        return (
+            f"{loop.volume.title}: {path} is pin {pin.id}, {format_bytes(need.size_bytes)}; {done}"
+        )
 
     async def unpin(self, intent: Intent) -> str:
         """End a pin, given by number or path. Raises EbbgateError."""
@@ -166,7 +168,8 @@ class PinIntents:
         """Have a worker open the file. Raises Unavailable."""
         process = await WarmProcess.start()
         try:
-            process.send({"touch": path})
+            sizes = block_sizes(loop.volume for loop in self.volumes.values())
+            process.send({"touch": path, **sizes})
             event = await answer(process)
             if event["event"] == "missing":
                 raise Unavailable(f"{path} cannot be opened: No such file or directory")
@@ -195,22 +198,21 @@ class PinIntents:
                 why = f"{path} is the same file as {clean_text(pin.path, SHOWN_MAX)}"
                 raise ActuationError(f"{why}, which is pinned already", f"it is pin {pin.id}")
 
-    async def _checked(self, loop: VolumeLoop, found: Mapping[str, Any]) -> tuple[int, int]:
-        """Return the bytes and touches of a file. Raises ActuationError if it cannot be pinned."""
+    async def _checked(self, loop: VolumeLoop, found: Mapping[str, Any]) -> Need:
+        """Return what a file takes. Raises ActuationError if it cannot be pinned."""
         title, frame, size = loop.volume.title, loop.state.current_frame, found["bytes"]
         if frame is None:
             raise ActuationError(f"{title}: nothing was measured yet", "try again in a moment")
         if not size:
             raise ActuationError("there is nothing to pin: no part of the file can be cached")
-        if why := obstacle(loop.volume.kind, frame, size):
-            raise ActuationError(f"{title}: {why}", f"see ebbgate status {title}")
         facts = await self.facts(loop)
-        step = step_bytes(facts.bucket_bytes, facts.block_bytes)
-        reads, used = touches(size, found["pieces"], step), self._touches_of(loop).used()
-        kind, cache = loop.volume.kind, frame.cache_bytes or facts.cache_bytes
-        if why := limit_text(kind, size, reads, used, cache, self.share):
+        need, kind = facts.need(found), loop.volume.kind
+        if why := obstacle(kind, frame, need.cache_bytes, data_bytes=size):
+            raise ActuationError(f"{title}: {why}", f"see ebbgate status {title}")
+        used, cache = self._touches_of(loop).used(), frame.cache_bytes or facts.cache_bytes
+        if why := limit_text(kind, need, used, cache, self.share):
             raise ActuationError(f"{title}: {why}", "unpin another file: ebbgate pins")
-        return size, reads
+        return need
 
     def _touches_of(self, loop: VolumeLoop) -> PinTouches:
         found = self._touches.get(loop.volume.name)

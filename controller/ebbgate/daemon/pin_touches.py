@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.daemon.cache_facts import CacheFacts
+from ebbgate.daemon.cache_facts import CacheFacts, block_sizes
 from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.pinned_file import Layout, PinnedFile
 from ebbgate.daemon.warm_process import WarmProcess
@@ -29,11 +29,11 @@ from ebbgate.warm.pace import CACHES_NO_READS
 from ebbgate.warm.pinning import (
     READS_MAX,
     READS_PER_S_MAX,
+    Need,
     is_cold,
     is_due,
     limit_text,
     step_bytes,
-    touches,
     warm_again_ns,
 )
 
@@ -87,14 +87,13 @@ class PinTouches:
         return tuple(self._of(pin).status(pin, cache) for pin in self._pins())
 
     def used(self) -> tuple[int, int]:
-        """Return the bytes and touches of all pinned files, as last seen."""
+        """Return the bytes of the cache and the touches of all pinned files, as last seen."""
         found = [self._of(pin) for pin in self._pins()]
-        return sum(each.size_bytes or 0 for each in found), sum(each.reads for each in found)
+        return sum(each.cache_bytes for each in found), sum(each.reads for each in found)
 
-    def expect(self, pin: Pin, size_bytes: int, reads: int) -> None:
+    def expect(self, pin: Pin, need: Need) -> None:
         """Take what is known of a new pin."""
-        each = self._of(pin)
-        each.size_bytes, each.reads = size_bytes, reads
+        self._of(pin).set_need(need)
 
     async def warm(self, pin: Pin, why: str) -> str:
         """Begin a warm-up of a pinned file, unless one has just been; return what is done."""
@@ -163,7 +162,7 @@ class PinTouches:
                 return
             each = self._of(pin)
             if each.job or self.registry.now_ns() < each.retry_ns:
-                used = used[0] + (each.size_bytes or 0), used[1] + each.reads
+                used = used[0] + each.cache_bytes, used[1] + each.reads
                 continue
             try:
                 used = await self._touch(pin, facts, used)
@@ -176,7 +175,7 @@ class PinTouches:
     async def _touch(self, pin: Pin, facts: CacheFacts, used: tuple[int, int]) -> tuple[int, int]:
         """Touch one file; return the bytes and touches so far. Raises EbbgateError."""
         process, each = self._process or await self._started(), self._of(pin)
-        process.send({"touch": pin.path})
+        process.send({"touch": pin.path, **block_sizes([self.loop.volume])})
         event = await _answer(process, _OPEN_S)
         if why := await self._obstacle(pin, event):
             if event["event"] == "opened":
@@ -188,19 +187,16 @@ class PinTouches:
             process.send({"command": "skip"})
             each.set_elsewhere(pin.volume, layout, self.registry.now_ns())
             return used
-        step = step_bytes(facts.bucket_bytes, facts.block_bytes)
-        each.size_bytes = event["bytes"]
-        each.reads = touches(event["bytes"], event["pieces"], step)
-        kind, mine = self.loop.volume.kind, (event["bytes"], each.reads)
-        cache = self._cache_bytes() or facts.cache_bytes
-        if why := limit_text(kind, *mine, used, cache, self.share):
+        need, cache = facts.need(event), self._cache_bytes() or facts.cache_bytes
+        each.set_need(need)
+        if why := limit_text(self.loop.volume.kind, need, used, cache, self.share):
             process.send({"command": "skip"})
             each.state, each.why = PinState.TOO_LARGE, why
             return used
-        process.send(self._command(facts, step, each.first))
+        process.send(self._command(facts, each.first))
         most_s = _OPEN_S + _SLOW * each.reads / READS_PER_S_MAX
         await self._take(pin, layout, await _answer(process, most_s))
-        return used[0] + (each.size_bytes or 0), used[1] + each.reads
+        return used[0] + each.cache_bytes, used[1] + each.reads
 
     async def _started(self) -> WarmProcess:
         """Return a new process. Raises Unavailable, also if nobody needs it any more."""
@@ -211,7 +207,8 @@ class PinTouches:
         self._process = process
         return process
 
-    def _command(self, facts: CacheFacts, step: int, first: int) -> Mapping[str, object]:
+    def _command(self, facts: CacheFacts, first: int) -> Mapping[str, object]:
+        step = step_bytes(facts.bucket_bytes, facts.block_bytes)
         return {
             **facts.command("touch", self.loop.volume),
             "step": step,

@@ -9,6 +9,7 @@ from typing import Final
 from ebbgate.model.pin import Pin, PinState, PinStatus
 from ebbgate.text import SHOWN_MAX, clean_text
 from ebbgate.units import HOUR_NS, MINUTE_NS, doubled
+from ebbgate.warm.pinning import Need
 
 _RETRY_NS: Final = MINUTE_NS
 _RETRY_NS_MAX: Final = HOUR_NS
@@ -34,6 +35,7 @@ class PinnedFile:
     state: PinState = PinState.ABSENT
     why: str = "not looked at yet"
     size_bytes: int | None = None
+    cache_bytes: int = 0
     reads: int = 0
     hit_ratio: float | None = None
     touched_unix_ns: int | None = None
@@ -45,6 +47,14 @@ class PinnedFile:
     retry_ns: int = 0
     elsewhere_ratio: float = 0.0
     elsewhere: tuple[Layout, int] | None = None
+
+    def set_need(self, need: Need) -> None:
+        """Keep what it takes of the cache."""
+        self.size_bytes, self.cache_bytes, self.reads = (
+            need.size_bytes,
+            need.cache_bytes,
+            need.reads,
+        )
 
     def fail(self, why: str, now_ns: int) -> None:
         """Keep that it could not be touched, and when to try again."""
@@ -65,7 +75,8 @@ class PinnedFile:
             self.elsewhere = layout, now_ns + _ELSEWHERE_NS
         self.state = PinState.ELSEWHERE
         self.why = f"its data is not on {volume}: see ebbgate layout show"
-        self.size_bytes, self.reads, self.hit_ratio = 0, 0, None
+        self.set_need(Need())
+        self.hit_ratio = None
 
     def status(self, pin: Pin, cache_bytes: int | None) -> PinStatus:
         """Return what people see of it."""
@@ -77,7 +88,7 @@ class PinnedFile:
             who=pin.who,
             why=clean_text(self.why, SHOWN_MAX),
             size_bytes=self.size_bytes,
-            cache_ratio=(self.size_bytes or 0) / cache_bytes if known and cache_bytes else None,
+            cache_ratio=self.cache_bytes / cache_bytes if known and cache_bytes else None,
             hit_ratio=self.hit_ratio,
             since_unix_ns=pin.at_unix_ns,
             touched_unix_ns=self.touched_unix_ns,

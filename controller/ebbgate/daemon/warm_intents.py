@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.daemon.cache_facts import read_cache_facts
+from ebbgate.daemon.cache_facts import block_sizes, read_cache_facts
 from ebbgate.daemon.on_loop import refuse_on_loop
 from ebbgate.daemon.warm_job import Opened, WarmJob, begun_text
 from ebbgate.daemon.warm_process import WarmProcess
@@ -100,7 +100,10 @@ class WarmIntents:
             raise ActuationError(job.status.why)
         # Nothing is awaited from here on, so that no other job comes between.
         before = self._before(job.status.id, loop)
-        _check(loop, opened, _total_bytes(before))
+        # Each saved range has a chunk at least; files may be in pieces smaller than a block.
+        is_file = bool(job.intent.args.path)
+        job.cache_bytes = facts.taken_bytes(opened.event) if is_file else opened.total_bytes
+        _check(loop, opened, job.cache_bytes, _cache_bytes(before))
         text = begun_text(job, opened, loop.volume.title)
         job.status = replace(
             job.status, total_bytes=opened.total_bytes, left_out=dict(opened.left_out)
@@ -200,11 +203,12 @@ class WarmIntents:
         """Return what the worker is to open. Raises EbbgateError."""
         args = intent.args
         if args.path:
-            return OpenRequest({"path": args.path})
+            sizes = block_sizes(loop.volume for loop in self._volumes.values())
+            return OpenRequest({"path": args.path, **sizes})
         name = intent.volume or ""
         loop = await self._with_uuid(args.uuid) if args.uuid else self._named(name)
         if args.ranges:
-            return _hot_request(loop, args, _total_bytes(self._before(intent.id, loop)))
+            return _hot_request(loop, args, _cache_bytes(self._before(intent.id, loop)))
         if args.to_bytes > loop.volume.size_bytes:
             raise UsageError(
                 f"{loop.volume.title} ends at {format_bytes(loop.volume.size_bytes)}",
@@ -306,9 +310,9 @@ def _of_device(volume: Volume, ranges: Sequence[tuple[int, int]]) -> dict[str, o
     return {"device": f"/dev/{volume.kernel_name}", "devno": volume.devno, "ranges": ranges}
 
 
-def _total_bytes(jobs: Iterable[WarmJob]) -> int:
+def _cache_bytes(jobs: Iterable[WarmJob]) -> int:
     """Return how much of the cache these jobs take up once they are done."""
-    return sum(job.status.total_bytes for job in jobs)
+    return sum(job.cache_bytes for job in jobs)
 
 
 def _hot_request(loop: VolumeLoop, args: IntentArgs, before_bytes: int) -> OpenRequest:
@@ -334,7 +338,7 @@ def _hot_request(loop: VolumeLoop, args: IntentArgs, before_bytes: int) -> OpenR
     return OpenRequest(_of_device(volume, ranges), left_out)
 
 
-def _check(loop: VolumeLoop, opened: Opened, before_bytes: int) -> None:
+def _check(loop: VolumeLoop, opened: Opened, cache_bytes: int, before_bytes: int) -> None:
     """Raises ActuationError if the volume cannot be warmed now."""
     title, frame = loop.volume.title, loop.state.current_frame
     if frame is None:
@@ -342,5 +346,6 @@ def _check(loop: VolumeLoop, opened: Opened, before_bytes: int) -> None:
     if not opened.total_bytes:
         left = ", ".join(f"{format_bytes(n)} {why}" for why, n in opened.left_out.items())
         raise ActuationError(f"there is nothing to warm: {left or 'it is empty'}")
-    if why := obstacle(loop.volume.kind, frame, opened.total_bytes, before_bytes):
+    total = opened.total_bytes
+    if why := obstacle(loop.volume.kind, frame, cache_bytes, before_bytes, total):
         raise ActuationError(f"{title}: {why}", f"see ebbgate status {title}")

@@ -42,12 +42,13 @@ _GOOD_SHARE: Final = {Kind.BCACHE: 0.99, Kind.DM_CACHE: 0.95}
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the worker has found out about its target."""
+    """What the worker has found out about its target. `event`: as it has said it."""
 
     devno: tuple[int, int]
     total_bytes: int
     pieces: int
     left_out: Mapping[str, int]
+    event: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class WarmJob:
     `queued`: waits for another job of the volume, without a process; `is_next`: its turn has come.
     `sent`: the last pace that the worker has. `read_ns`: until when it was to read, on
     CLOCK_MONOTONIC. `collects`: it waits for a garbage collection.
+    `cache_bytes`: what its target takes of the cache, once it is known.
     `promoted_before`: promotions of users' misses when it began, and stops for them.
     """
 
@@ -75,6 +77,7 @@ class WarmJob:
     collects: bool = False
     ticks_without_disk: int = 0
     phase: str = "read"
+    cache_bytes: int = 0
     promoted_before: tuple[int, int] = (0, 0)
     _task: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -86,7 +89,7 @@ class WarmJob:
             if event["event"] != "opened":
                 raise Unavailable(event["text"], event.get("hint", ""))
             major, minor = event["devno"]
-            return Opened((major, minor), event["bytes"], event["pieces"], event["left_out"])
+            return Opened((major, minor), event["bytes"], event["pieces"], event["left_out"], event)
         except _UNREADABLE as error:
             raise Unavailable(_OTHER_RELEASE) from error
 

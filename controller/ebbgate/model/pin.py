@@ -57,7 +57,7 @@ class PinStatus:
 
     - `why`: why it is in this state; of a hot file, how much of it is on another device, if any.
     - `size_bytes`: what of it can be cached; None before it was opened.
-    - `cache_ratio`: that as a share of the cache.
+    - `cache_ratio`: share of the cache that this takes: of dm-cache in whole blocks.
     - `hit_ratio`: share of the last touches that were hits, without those of another device; None
       before the first.
     - `touched_unix_ns`: when they ended.

@@ -11,7 +11,7 @@ from ebbgate.knobs.catalog import CUTOFF
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import UNWRITABLE, Kind
 from ebbgate.units import KIB, NS_PER_S, format_bytes, format_ratio, parse_hprint
-from ebbgate.warm.plan import RUN_BYTES_MAX, run_bytes_max
+from ebbgate.warm.plan import RUN_BYTES_MAX, blocks_text, run_bytes_max
 
 CACHES_NO_READS: Final = "dm-writecache caches no reads"
 SHARE_MAX: Final = 0.9
@@ -63,10 +63,13 @@ class Pace:
     every_ns: int = 0
 
 
-def obstacle(kind: Kind, frame: Frame, total_bytes: int, before_bytes: int = 0) -> str:
+def obstacle(
+    kind: Kind, frame: Frame, cache_bytes: int, before_bytes: int = 0, data_bytes: int | None = None
+) -> str:
     """Return why the volume cannot be warmed with this much; empty if it can.
 
-    `before_bytes`: of warm-ups that come before and are not done yet.
+    `cache_bytes`: of the cache; `before_bytes`: of warm-ups that come before and are not done yet.
+    `data_bytes`: of what is warmed, where that is less, since dm-cache caches whole blocks.
     """
     if kind is Kind.DM_WRITECACHE:
         return CACHES_NO_READS
@@ -79,19 +82,21 @@ def obstacle(kind: Kind, frame: Frame, total_bytes: int, before_bytes: int = 0) 
             f"{format_ratio(frame.dirty_ratio)} of the cache is dirty, which leaves no room: it has"
             " to be written back first"
         )
-    return _room_obstacle(frame, total_bytes, before_bytes) or _cutoff_obstacle(frame)
+    data_bytes = cache_bytes if data_bytes is None else data_bytes
+    text = _room_obstacle(frame, cache_bytes, before_bytes, data_bytes)
+    return text or _cutoff_obstacle(frame)
 
 
-def _room_obstacle(frame: Frame, total_bytes: int, before_bytes: int) -> str:
+def _room_obstacle(frame: Frame, cache_bytes: int, before_bytes: int, data_bytes: int) -> str:
     room, dirty = room_bytes(frame), frame.dirty_bytes or 0
-    whole = total_bytes + before_bytes
+    whole = cache_bytes + before_bytes
     if frame.cache_bytes is None or room is None or whole <= room:
         return ""
     before = ""
     if before_bytes:
         before = f", {format_bytes(before_bytes)} of which are of jobs that are not done yet"
     return (
-        f"{format_bytes(whole)} do not fit{before}: the cache has"
+        f"{blocks_text(whole, data_bytes + before_bytes)} do not fit{before}: the cache has"
         f" {format_bytes(frame.cache_bytes)}, of which {SHARE_MAX:.0%} may be warmed at once"
         + (f", less {format_bytes(dirty)} of dirty data" if dirty else "")
     )

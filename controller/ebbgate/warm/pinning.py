@@ -12,10 +12,12 @@ minute.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.model.volume import Kind
 from ebbgate.units import DAY_NS, HOUR_NS, MINUTE_NS, NS_PER_S, doubled, format_bytes, format_ratio
+from ebbgate.warm.plan import blocks_max, blocks_text
 
 READS_PER_S_MAX: Final = 500
 """Touches of a volume: some 2% of what a SATA SSD can do."""
@@ -32,14 +34,28 @@ _PARTLY_AGAIN_NS: Final = HOUR_NS
 _PARTLY_AGAIN_NS_MAX: Final = DAY_NS
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a pinned file takes: bytes of its own, bytes of the cache, and touches in a round."""
+
+    size_bytes: int = 0
+    cache_bytes: int = 0
+    reads: int = 0
+
+
 def step_bytes(bucket_bytes: int, block_bytes: int) -> int:
     """Return how far touches are apart. `block_bytes`: of dm-cache, else 0."""
     return block_bytes or bucket_bytes // 2
 
 
-def touches(size_bytes: int, pieces: int, step: int) -> int:
-    """Return how many touches a file of so many pieces takes at most."""
-    return -(-size_bytes // step) + pieces
+def need(size_bytes: int, pieces: int, step: int) -> Need:
+    """Return what a file of so many pieces takes at most of bcache, which caches what is read."""
+    return Need(size_bytes, size_bytes, blocks_max(size_bytes, pieces, step))
+
+
+def need_of_blocks(size_bytes: int, blocks: int, block_bytes: int) -> Need:
+    """Return what a file takes of dm-cache, which caches whole blocks."""
+    return Need(size_bytes, blocks * block_bytes, blocks)
 
 
 def is_due(kind: Kind, since_ns: int, written_bytes: int, cache_bytes: int) -> bool:
@@ -70,22 +86,23 @@ def warm_again_ns(warmed: int, *, partly_elsewhere: bool = False) -> int:
 
 
 def limit_text(
-    kind: Kind, size_bytes: int, reads: int, others: tuple[int, int], cache_bytes: int, share: float
+    kind: Kind, own: Need, others: tuple[int, int], cache_bytes: int, share: float
 ) -> str:
     """Return why a file cannot be pinned, with the figures; empty if it can.
 
-    `others`: bytes and touches of what is pinned already. `share`: of the cache, for all.
+    `others`: bytes of the cache and touches of what is pinned already. `share`: of the cache, for
+    all.
     """
     limit = int(cache_bytes * share)
-    if size_bytes + others[0] > limit:
+    if own.cache_bytes + others[0] > limit:
         return (
-            f"its {format_bytes(size_bytes)} and {format_bytes(others[0])} of other pinned files"
-            f" are more than {format_bytes(limit)}, {format_ratio(share)} of the cache (pin_limit"
-            " in the settings)"
+            f"its {blocks_text(own.cache_bytes, own.size_bytes)} and {format_bytes(others[0])} of"
+            f" other pinned files are more than {format_bytes(limit)}, {format_ratio(share)} of the"
+            " cache (pin_limit in the settings)"
         )
-    if reads + others[1] > READS_MAX[kind]:
+    if own.reads + others[1] > READS_MAX[kind]:
         return (
-            f"it takes {reads} touches, and other pinned files {others[1]}: more than"
+            f"it takes {own.reads} touches, and other pinned files {others[1]}: more than"
             f" {READS_MAX[kind]}, at {READS_PER_S_MAX} a second"
         )
     return ""

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ebbgate.units import KIB, MIB
+from ebbgate.units import KIB, MIB, format_bytes
 
 UNIT_BYTES: Final = 4 * KIB
 SEQUENCES_MAX: Final = 128
@@ -159,3 +159,24 @@ def blocks(pieces: Iterable[Piece], block_bytes: int) -> Iterator[Read]:
             if block != last:
                 yield Read(offset, min(end, (block + 1) * block_bytes) - start)
             last = block
+
+
+def block_count(pieces: Iterable[Piece], block_bytes: int) -> int:
+    """Return how many cache blocks the pieces touch, in whatever order they are."""
+    found = behind = 0
+    for piece in sorted(pieces, key=lambda piece: piece.device_bytes):
+        first = max(behind, piece.device_bytes // block_bytes)
+        behind = max(first, -(-(piece.device_bytes + piece.length_bytes) // block_bytes))
+        found += behind - first
+    return found
+
+
+def blocks_max(size_bytes: int, pieces: int, block_bytes: int) -> int:
+    """Return how many blocks, or places so far apart, so many pieces touch at most."""
+    return -(-size_bytes // block_bytes) + pieces
+
+
+def blocks_text(cache_bytes: int, size_bytes: int) -> str:
+    """Return what data takes of a cache: `1 GiB of whole cache blocks (8 MiB of data)`."""
+    taken, data = format_bytes(cache_bytes), format_bytes(size_bytes)
+    return taken if taken == data else f"{taken} of whole cache blocks ({data} of data)"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.loop_device import LoopFile
@@ -20,7 +21,7 @@ from ebbgate.probes.block import whole_disk
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
 from ebbgate.warm.btrfs import device_of
 from ebbgate.warm.loop import loop_file, within_file
-from ebbgate.warm.plan import UNIT_BYTES, Piece, cut_at
+from ebbgate.warm.plan import UNIT_BYTES, Piece, block_count, cut_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ class Target:
         if not self.path or self.files:
             return self.pieces
         return tuple(cut_at(self.pieces, _rounded_up(self.size_bytes, unit_bytes)))
+
+    def block_counts(self, request: Mapping[str, Any]) -> dict[str, int]:
+        """Return how many blocks it touches of each of the `block_sizes` of a request, if any."""
+        sizes = request.get("block_sizes", ())
+        return {str(size): block_count(self.pieces, size) for size in sizes}
 
     def close(self) -> None:
         """Close all files."""

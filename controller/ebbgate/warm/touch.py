@@ -4,8 +4,8 @@
 No file stays open between two requests, so that file systems can be unmounted.
 I/O: files, sysfs; JSON lines on stdin and stdout.
 
-    in   {"touch": PATH}
-    out  {"event": "opened", "devno", "mount", "inode", "generation", "bytes", "pieces",
+    in   {"touch": PATH}, with "block_sizes" as in `worker`
+    out  {"event": "opened", "devno", "mount", "inode", "generation", "bytes", "pieces", "blocks",
          "layout"},
          {"event": "missing", "devno", "mount"}, or {"event": "failed"}. `mount`: the folder (or
          file) on which it is mounted; of a missing file that of the folder in which it should be.
@@ -135,7 +135,7 @@ def serve(request: dict[str, Any], commands: FileIO) -> None:
     line = json.dumps(request).encode()
     while line:
         try:
-            _serve_one(json.loads(line)["touch"], commands)
+            _serve_one(json.loads(line), commands)
         except (EbbgateError, OSError) as error:
             if isinstance(error, BrokenPipeError | ConnectionResetError):
                 raise
@@ -144,7 +144,8 @@ def serve(request: dict[str, Any], commands: FileIO) -> None:
         line = commands.readline()
 
 
-def _serve_one(path: str, commands: FileIO) -> None:
+def _serve_one(request: dict[str, Any], commands: FileIO) -> None:
+    path = request["touch"]
     if missing := _missing(path):
         devno, mount = missing
         send_event("missing", devno=devno, mount=mount)
@@ -159,6 +160,7 @@ def _serve_one(path: str, commands: FileIO) -> None:
             generation=target.generation,
             bytes=sum(piece.length_bytes for piece in target.pieces),
             pieces=len(target.pieces),
+            blocks=target.block_counts(request),
             layout=hash((target.devno, target.pieces)),
         )
         command = json.loads(commands.readline() or b'{"command": "skip"}')

@@ -4,8 +4,10 @@
 I/O: one file or volume, sysfs; JSON lines on stdin and stdout. A process of its own, since a read
 may hang in the kernel, and at the lowest priority.
 
-    in   {"path": ...} or {"device", "devno", "ranges"}: what to open
-    out  {"event": "opened", "devno", "bytes", "pieces", "left_out"}, or {"event": "failed", "text"}
+    in   {"path": ...} or {"device", "devno", "ranges"}: what to open; with "block_sizes": those of
+         caches on which it may lie, in bytes
+    out  {"event": "opened", "devno", "bytes", "pieces", "blocks", "left_out"}, or {"event":
+         "failed", "text"}; `blocks`: how many it touches, by each of these sizes
     in   {"command": "start", "kind", "unit", "block", "backing", "burst"}
     in   {"command": "go", "run", "rate"} | {"command": "step", ...} | {"command": "hold"}
     out  {"event": "progress" | "burst" | "done", "phase", "read", "total", "checked", "hits",
@@ -325,6 +327,7 @@ def _warm(request: dict[str, Any], commands: FileIO) -> None:
         devno=target.devno,
         bytes=sum(piece.length_bytes for piece in target.pieces),
         pieces=len(target.pieces),
+        blocks=target.block_counts(request),
         left_out=dict(target.left_out),
     )
     line = commands.readline()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,7 +19,8 @@ from ebbgate.daemon.pin_touches import PinTouches
 from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Kind
 from ebbgate.model.warm import JobStatus
-from ebbgate.units import GIB, KIB
+from ebbgate.units import GIB, KIB, MIB
+from tests.builders import dm_volume
 from tests.pin_fixture import HANGS, OPENED, FakeProcess
 
 ROUND_NS = 300 * 10**9
@@ -75,7 +77,7 @@ class Machine:
 
     async def volume_of(self, devno: tuple[int, int]) -> str | None:
         del devno
-        return "bcache0"
+        return self.loop.volume.name
 
     async def warm(self, pin: Pin) -> int:
         self.warmed.append(pin.id)
@@ -290,3 +292,23 @@ def test_a_file_of_which_a_part_is_elsewhere_is_warmed_once_an_hour_at_most(
     (status,) = machine.touches.statuses()
     assert status.hit_ratio == 0.5
     assert machine.warmed == [1, 1], "at once, after 1 h; then after 2 h"
+
+
+# ---- dm-cache caches whole blocks ----------------------------------------------------------------
+def test_a_pinned_file_in_small_pieces_takes_whole_blocks_of_dm_cache(
+    processes: list[FakeProcess],
+) -> None:
+    machine = Machine(Kind.DM_CACHE, pins=2)
+    machine.loop.volume = replace(dm_volume(block_sectors=2048), name="bcache0")
+    machine.cache = CacheFacts(512, MIB, 16 * GIB)
+    scattered = {**OPENED, "bytes": 3000 * 4 * KIB, "pieces": 3000, "blocks": {str(MIB): 3000}}
+    FakeProcess.found = {"/srv/1": scattered, "/srv/2": scattered}
+    rounds(machine, 1)
+    first, second = machine.touches.statuses()
+    assert (str(first.state), first.size_bytes) == ("hot", 3000 * 4 * KIB)
+    assert first.cache_ratio == 3000 / (16 * 1024)
+    assert (str(second.state), "2.9 GiB of whole cache blocks" in second.why) == (
+        "too_large",
+        True,
+    ), second.why
+    assert processes[0].sent[0] == {"touch": "/srv/1", "block_sizes": [MIB]}

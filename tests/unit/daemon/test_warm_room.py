@@ -9,14 +9,15 @@ import time
 import pytest
 
 from ebbgate.daemon import warm_intents
+from ebbgate.daemon.cache_facts import CacheFacts
 from ebbgate.daemon.warm_job import WarmJob
 from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.model.hot_set import ChunkRange
 from ebbgate.model.override import IntentKind
 from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.text import SHOWN_MAX
-from ebbgate.units import DAY_NS, MIB, MINUTE_NS
-from tests.warm_fixture import FakeProcess
+from ebbgate.units import DAY_NS, GIB, MIB, MINUTE_NS
+from tests.warm_fixture import OPENED, FakeProcess
 from tests.warm_people import UUID, People, opens, restore, targets, until_begun
 
 
@@ -31,6 +32,25 @@ def test_files_that_do_not_fit_together_are_refused(people: People) -> None:
     assert targets(people) == ["/srv/a", "/srv/b"]
     people.hears(FakeProcess.made[0], "done", phase="check", checked=1, hits=1)
     assert people.warm("/srv/c").ok, "what is done is no part of it any more"
+
+
+def test_files_in_small_pieces_take_whole_blocks_of_dm_cache(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while their jobs wait."""
+    facts = CacheFacts(512, MIB, GIB)
+    monkeypatch.setattr(warm_intents, "read_cache_facts", lambda *_: facts)
+    scattered = {**OPENED, "bytes": 2 * MIB, "pieces": 500, "blocks": {str(MIB): 300}}
+    FakeProcess.first = scattered
+    assert people.warm("/srv/a").ok
+    refused = people.warm("/srv/b")
+    text = (
+        "600 MiB of whole cache blocks (302 MiB of data) do not fit, 300 MiB of which are of jobs"
+        " that are not done yet"
+    )
+    assert (refused.ok, text in refused.outcome) == (False, True), refused.outcome
+    FakeProcess.first = {**scattered, "blocks": {str(MIB): 2}}
+    assert people.warm("/srv/c").ok, "its pieces are close together"
 
 
 def test_jobs_behind_one_whose_turn_comes_do_not_block_it(people: People) -> None:

@@ -61,6 +61,14 @@ def test_what_other_warm_ups_still_bring_needs_room_as_well() -> None:
     )
 
 
+def test_what_takes_whole_blocks_needs_room_for_them() -> None:
+    frame = idle_frame(cache_bytes=GIB, dirty_bytes=0, knobs=CUTOFF)
+    assert obstacle(Kind.DM_CACHE, frame, 900 * MIB, 0, MIB) == ""
+    assert obstacle(Kind.DM_CACHE, frame, 1000 * MIB, 0, 4 * MIB).startswith(
+        "1000 MiB of whole cache blocks (4 MiB of data) do not fit: the cache has 1 GiB"
+    )
+
+
 @pytest.mark.parametrize("mode", ["writeback", "writethrough", "writearound"])
 def test_every_mode_that_caches_reads_can_be_warmed(mode: str) -> None:
     assert obstacle(Kind.BCACHE, idle_frame(cache_mode=mode, knobs=CUTOFF), MIB) == ""

@@ -9,11 +9,13 @@ from ebbgate.model.volume import Kind
 from ebbgate.units import GIB, HOUR_NS, KIB, MIB, MINUTE_NS, NS_PER_S
 from ebbgate.warm.pinning import (
     READS_MAX,
+    Need,
     is_cold,
     is_due,
     limit_text,
+    need,
+    need_of_blocks,
     step_bytes,
-    touches,
     warm_again_ns,
 )
 
@@ -26,8 +28,8 @@ def test_each_bucket_is_touched_twice_and_each_block_once() -> None:
 
 
 def test_touches_are_counted_with_pieces_that_begin_within_a_step() -> None:
-    assert touches(10 * MIB, 3, MIB) == 13
-    assert touches(1, 1, MIB) == 2
+    assert need(10 * MIB, 3, MIB) == Need(10 * MIB, 10 * MIB, 13)
+    assert need(1, 1, MIB) == Need(1, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -66,16 +68,28 @@ def test_a_file_of_which_a_part_is_not_cached_is_warmed_rarely() -> None:
 
 
 def test_files_beyond_the_share_are_refused_with_the_figures() -> None:
-    text = limit_text(BCACHE, 200 * MIB, 800, (100 * MIB, 400), GIB, 0.25)
+    own = Need(200 * MIB, 200 * MIB, 800)
+    text = limit_text(BCACHE, own, (100 * MIB, 400), GIB, 0.25)
     assert text == (
         "its 200 MiB and 100 MiB of other pinned files are more than 256 MiB, 25% of the cache"
         " (pin_limit in the settings)"
     )
-    assert not limit_text(BCACHE, 156 * MIB, 800, (100 * MIB, 400), GIB, 0.25)
+    own = Need(156 * MIB, 156 * MIB, 800)
+    assert not limit_text(BCACHE, own, (100 * MIB, 400), GIB, 0.25)
+
+
+def test_a_file_in_many_small_pieces_takes_whole_blocks_of_dm_cache() -> None:
+    """9000 pieces of 4 KiB are 35.2 MiB of data, and 8.8 GiB of a cache with blocks of 1 MiB."""
+    own = need_of_blocks(9000 * 4 * KIB, 9000, MIB)
+    assert limit_text(DM_CACHE, own, (0, 0), 10 * GIB, 0.25) == (
+        "its 8.8 GiB of whole cache blocks (35.2 MiB of data) and 0 B of other pinned files are"
+        " more than 2.5 GiB, 25% of the cache (pin_limit in the settings)"
+    )
+    assert not limit_text(DM_CACHE, need_of_blocks(9000 * 4 * KIB, 36, MIB), (0, 0), GIB, 0.25)
 
 
 def test_files_that_take_too_many_touches_are_refused_with_the_figures() -> None:
-    text = limit_text(DM_CACHE, MIB, 20_000, (MIB, 10_000), GIB, 0.25)
+    text = limit_text(DM_CACHE, Need(MIB, MIB, 20_000), (MIB, 10_000), GIB, 0.25)
     assert text == (
         f"it takes 20000 touches, and other pinned files 10000: more than {READS_MAX[DM_CACHE]},"
         " at 500 a second"

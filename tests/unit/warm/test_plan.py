@@ -17,7 +17,9 @@ from ebbgate.warm.plan import (
     Piece,
     Read,
     aligned,
+    block_count,
     blocks,
+    blocks_max,
     cut_at,
     run_bytes_max,
     spread,
@@ -128,6 +130,20 @@ def test_each_touched_block_is_found_once_with_its_first_part() -> None:
         Read(8 * KIB + block, block),
         Read(8 * KIB + 2 * block, block),
     )
+
+
+@given(fragmented(), st.sampled_from((32 * KIB, 96 * KIB, MIB)), st.integers(0, MIB // 512))
+def test_blocks_are_counted_as_they_are_read(
+    pieces: tuple[Piece, ...], block: int, sectors: int
+) -> None:
+    shifted = [
+        Piece(each.offset_bytes, each.device_bytes + 512 * sectors, each.length_bytes)
+        for each in pieces
+    ]
+    in_order = sorted(shifted, key=lambda piece: piece.device_bytes)
+    count = block_count(shifted, block)
+    assert count == sum(1 for _ in blocks(in_order, block))
+    assert count <= blocks_max(sum(piece.length_bytes for piece in pieces), len(pieces), block)
 
 
 def test_what_lies_behind_the_end_of_a_file_is_cut() -> None:

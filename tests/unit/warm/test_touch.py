@@ -115,11 +115,17 @@ def test_a_file_is_opened_and_touched(machine: Machine, ask: Ask) -> None:
         "generation": 7,
         "bytes": 2 * MIB,
         "pieces": 2,
+        "blocks": {},
         "layout": hash(((8, 1), PIECES)),
     }
     assert touched == {"event": "touched", "reads": 8, "hits": 8, "elsewhere": 0}
     assert machine.read == [number * 256 * KIB for number in range(8)]
     assert open_files() == before, "a file stays open"
+
+
+def test_cache_blocks_are_counted_where_that_is_asked_for(machine: Machine, ask: Ask) -> None:
+    (opened,) = ask({"touch": str(machine.path), "block_sizes": [64 * KIB, 2 * MIB]})
+    assert opened["blocks"] == {"65536": 32, "2097152": 2}
 
 
 def test_other_places_are_touched_in_each_round(machine: Machine, ask: Ask) -> None:

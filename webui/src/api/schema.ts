@@ -1219,7 +1219,7 @@ export interface components {
         };
         /** @description A pinned file: it is kept in the cache. */
         Pin: {
-            /** @description That as a share of the cache; null if unknown. Unit: 1. */
+            /** @description Share of the cache that this takes, of dm-cache in whole blocks; null if unknown. Unit: 1. */
             cache_ratio: number | null;
             /** @description Share of the last touches that were read from the cache; null before the first. Unit: 1. */
             hit_ratio: number | null;

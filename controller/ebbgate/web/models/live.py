@@ -163,7 +163,9 @@ class Pin(Model):
     who: str = doc("Who pinned it.")
     why: str = doc("Why it is in this state; empty while all of it is hot.")
     size_bytes: int | None = doc("What of it can be cached; null before it was opened.", "B")
-    cache_ratio: float | None = doc("That as a share of the cache; null if unknown.", "1")
+    cache_ratio: float | None = doc(
+        "Share of the cache that this takes, of dm-cache in whole blocks; null if unknown.", "1"
+    )
     hit_ratio: float | None = doc(
         "Share of the last touches that were read from the cache; null before the first.", "1"
     )
