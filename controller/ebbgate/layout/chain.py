@@ -19,7 +19,7 @@ from ebbgate.kernel.device_mapper import Target
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.layout import dm_table, fiemap, images
 from ebbgate.layout.images import ImageFormat
-from ebbgate.layout.mapping import Below, Layer, LayerKind, Segment
+from ebbgate.layout.mapping import Below, Layer, LayerKind, Segment, still_holds
 from ebbgate.layout.mounts import Mounts
 from ebbgate.probes.dm_status import lvm_name
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
@@ -90,7 +90,11 @@ class ChainReader:
             self._unfinished.clear()
 
     def changed(self) -> bool:
-        """Return whether a device below the files of `read_next` is another by now."""
+        """Return whether a device below the files of `read_next` is another by now.
+
+        Also whether the file of a loop device is, or its data has moved. A file system in it is
+        written while it is read, which only adds to what is known of the file.
+        """
         before, self._layers = self._layers, {}
         try:
             for name, layer in before.items():
@@ -100,7 +104,9 @@ class ChainReader:
                     self._add_device(name)
         except EbbgateError:
             return True
-        return self._layers != before
+        if self._layers.keys() != before.keys():
+            return True
+        return not all(still_holds(layer, self._layers[name]) for name, layer in before.items())
 
     def _read_once(self, path: Path, image: ImageFormat | None) -> dict[str, Layer]:
         self._layers, self._unfinished = {}, set()

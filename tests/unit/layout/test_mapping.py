@@ -17,6 +17,7 @@ from ebbgate.layout.mapping import (
     Piece,
     Segment,
     place,
+    still_holds,
 )
 
 MIB = 1 << 20
@@ -173,3 +174,40 @@ def test_a_range_is_mapped_as_its_bytes_are(
     }
     assert found == {at: byte(layers, "/f", at) for at in range(start, start + length)}
     assert sum(piece.length_bytes for piece in pieces) == length
+
+
+# ---- what still holds ----------------------------------------------------------------------------
+Blocks = list[int | None]
+"""Where each block of a file lies; None: nowhere."""
+BLOCKS = st.lists(st.sampled_from([None, 4, 5, 6, 7]), min_size=1, max_size=5)
+
+
+def file_of(blocks: Blocks, cuts: set[int]) -> Layer:
+    """A file of these blocks; contiguous ones are one segment, except at a cut."""
+    segments: list[Segment] = []
+    for number, at in enumerate(blocks):
+        last = segments[-1] if segments else None
+        below = () if at is None else (Below("bcache0", at),)
+        follows = last and last.below and last.below[0].start_bytes + last.length_bytes == at
+        if last and follows and number not in cuts:
+            segments[-1] = Segment(last.start_bytes, last.length_bytes + 1, last.below)
+        else:
+            segments.append(Segment(number, 1, below))
+    return Layer(LayerKind.FILE, "data", len(blocks), tuple(segments))
+
+
+@given(BLOCKS, BLOCKS, st.sets(st.integers(1, 4)), st.sets(st.integers(1, 4)))
+def test_a_file_still_holds_if_each_block_with_a_place_has_it(
+    before: Blocks, now: Blocks, cuts: set[int], new_cuts: set[int]
+) -> None:
+    same = len(now) >= len(before) and all(
+        old in (None, new) for old, new in zip(before, now, strict=False)
+    )
+    assert still_holds(file_of(before, cuts), file_of(now, new_cuts)) is same
+
+
+def test_a_device_holds_only_if_it_is_equal() -> None:
+    one = linear(LayerKind.PARTITION, "bcache0p1", 8 * MIB, "bcache0", MIB)
+    larger = linear(LayerKind.PARTITION, "bcache0p1", 9 * MIB, "bcache0", MIB)
+    assert still_holds(one, one)
+    assert not still_holds(one, larger)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A file system in a file is written while it is read; only data that has moved is a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from ebbgate.layout import fiemap
+from ebbgate.layout.chain import ChainReader
+from ebbgate.layout.fiemap import ExtentFlag
+from ebbgate.units import GIB, KIB, MIB
+from tests.fake_sysfs import FakeSysfs
+from tests.layout_fixture import BCACHE0, LayoutMachine
+
+UNWRITTEN = ExtentFlag.UNWRITTEN
+DATA = (0, 8 * MIB, MIB)
+"""What the file of the loop device has at first: offset, place, length. Behind it there is space
+that was allocated and not written.
+"""
+SPACE = (MIB, 9 * MIB, MIB, UNWRITTEN)
+
+
+@dataclass
+class LoopMachine:
+    """A file on loop0, whose file `image` is on bcache0."""
+
+    machine: LayoutMachine
+    path: Path
+    image: Path
+
+    def reader(self) -> ChainReader:
+        machine = self.machine
+        return ChainReader(machine.fake.sysfs, machine.mounts, {"bcache0": "bcache0"})
+
+    def write(self, *extents: tuple[int, ...]) -> None:
+        """Give the image these extents."""
+        self.machine.file(extents, "disk.img")
+
+    def attach(self, **changes: Any) -> None:
+        """Attach loop0 to another file or place."""
+        loops = self.machine.loops
+        loops["loop0"] = replace(loops["loop0"], **changes)
+
+
+@pytest.fixture
+def on_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopMachine]:
+    fake = FakeSysfs(tmp_path / "sys")
+    fake.disk("bcache0", BCACHE0, size_bytes=GIB)
+    machine = LayoutMachine(fake, tmp_path, monkeypatch)
+    machine.holds_files("bcache0")
+    image = machine.file([DATA, SPACE], "disk.img")
+    machine.loop("loop0", "7:0", image, 0, 64 * MIB)
+    with TemporaryDirectory(dir="/dev/shm") as other:
+        if Path(other).stat().st_dev == image.stat().st_dev:
+            pytest.skip("needs a second file system")
+        machine.holds_files("loop0", Path(other))
+        path = machine.file([(0, 0, 4 * KIB)], f"{other}/data")
+        yield LoopMachine(machine, path, image)
+
+
+@pytest.mark.parametrize(
+    "extents",
+    [
+        (DATA, SPACE),
+        (DATA, SPACE, (2 * MIB, 40 * MIB, MIB)),
+        (DATA, SPACE, (4 * MIB, 40 * MIB, MIB)),
+        ((0, 8 * MIB, 2 * MIB),),
+        (DATA, (MIB, 9 * MIB, 4 * KIB), (MIB + 4 * KIB, 9 * MIB + 4 * KIB, MIB, UNWRITTEN)),
+        ((0, 8 * MIB, 4 * KIB), (4 * KIB, 8 * MIB + 4 * KIB, MIB - 4 * KIB), SPACE),
+        (DATA, (MIB, 50 * MIB, MIB)),
+    ],
+    ids=["same", "grown", "hole filled", "written", "part written", "split", "space elsewhere"],
+)
+def test_a_file_that_is_only_written_has_not_changed(
+    on_loop: LoopMachine, extents: tuple[tuple[int, ...], ...]
+) -> None:
+    reader = on_loop.reader()
+    assert list(reader.read_next(on_loop.path))[1:] == ["loop0", str(on_loop.image), "bcache0"]
+    on_loop.write(*extents)
+    assert not reader.changed()
+
+
+@pytest.mark.parametrize(
+    "extents",
+    [
+        ((0, 30 * MIB, MIB), SPACE),
+        ((0, 8 * MIB, 4 * KIB), (4 * KIB, 30 * MIB, MIB - 4 * KIB), SPACE),
+        ((0, 8 * MIB, 4 * KIB), (8 * KIB, 8 * MIB + 8 * KIB, MIB - 8 * KIB), SPACE),
+        ((4 * KIB, 8 * MIB + 4 * KIB, MIB - 4 * KIB), SPACE),
+        ((0, 8 * MIB, MIB, UNWRITTEN), SPACE),
+        ((0, 8 * MIB, MIB - 4 * KIB), SPACE),
+        (DATA,),
+        (SPACE,),
+        (),
+    ],
+    ids=[
+        *("moved", "part moved", "hole within", "hole at the start", "unwritten"),
+        *("hole at the end", "shorter", "data gone", "empty"),
+    ],
+)
+def test_data_that_has_moved_or_gone_is_a_change(
+    on_loop: LoopMachine, extents: tuple[tuple[int, ...], ...]
+) -> None:
+    reader = on_loop.reader()
+    reader.read_next(on_loop.path)
+    on_loop.write(*extents)
+    assert reader.changed()
+
+
+def test_another_generation_of_the_inode_is_a_change(
+    on_loop: LoopMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, read = on_loop.reader(), fiemap.read_layout
+    reader.read_next(on_loop.path)
+    monkeypatch.setattr(fiemap, "read_layout", lambda *args: replace(read(*args), generation=2))
+    assert reader.changed()
+
+
+def test_a_file_that_took_the_place_of_the_other_is_a_change(on_loop: LoopMachine) -> None:
+    reader = on_loop.reader()
+    reader.read_next(on_loop.path)
+    on_loop.image.rename(on_loop.image.with_name("old.img"))
+    on_loop.write(DATA, SPACE)
+    on_loop.attach(inode=on_loop.image.stat().st_ino)
+    assert reader.changed()
+
+
+def test_a_loop_device_that_begins_elsewhere_in_its_file_is_a_change(on_loop: LoopMachine) -> None:
+    reader = on_loop.reader()
+    reader.read_next(on_loop.path)
+    on_loop.attach(offset_bytes=4 * KIB)
+    assert reader.changed()
