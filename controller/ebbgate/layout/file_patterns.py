@@ -27,6 +27,8 @@ _FOLDERS_A_LOOK: Final = 256
 _ANY_DEPTH: Final = "**"
 
 _Parts = tuple[str, ...]
+_Next = frozenset[int]
+"""Numbers of the parts that may match below a path. That of no part: the path is a match."""
 
 
 def matches(pattern: Path, until_s: float = math.inf) -> Generator[str, None, None]:
@@ -36,44 +38,62 @@ def matches(pattern: Path, until_s: float = math.inf) -> Generator[str, None, No
     Without a pattern in its last part a path is yielded even if it is missing. `until_s`: on
     CLOCK_MONOTONIC. Raises UsageError if there are too many folders, or if it takes longer.
     """
-    parts = pattern.parts
-    # The same place may be reached in many ways if there are several.
-    found_before: set[tuple[str, _Parts]] | None = set() if parts.count(_ANY_DEPTH) > 1 else None
-    todo = [(parts[0], parts[1:])]
+    root, parts = pattern.parts[0], pattern.parts[1:]
+    # A folder is searched once, for all parts that may match there: with several `**` there are
+    # many ways to each.
+    todo = [(root, _with_skipped({0}, parts))]
     for number in count():
         if not todo:
             return
         if number % _FOLDERS_A_LOOK == _FOLDERS_A_LOOK - 1 and time.monotonic() > until_s:
             raise UsageError(f"the folders of {pattern} cannot be searched in time")
-        with closing(_next(*todo.pop())) as found_now:
-            for found in found_now:
-                if found_before is not None:
-                    if found in found_before:
-                        continue
-                    found_before.add(found)
-                if found[1]:
-                    todo.append(found)
-                else:
-                    yield found[0]
-                if max(len(todo), len(found_before or ())) > _FOLDERS_MAX:
+        with closing(_search(*todo.pop(), parts)) as found:
+            for path, following in found:
+                if len(parts) in following:
+                    yield path
+                if following := following - {len(parts)}:
+                    todo.append((path, following))
+                if len(todo) > _FOLDERS_MAX:
                     raise UsageError(f"{pattern} leads into more than {_FOLDERS_MAX} folders")
 
 
-def _next(folder: str, parts: _Parts) -> Generator[tuple[str, _Parts], None, None]:
-    """Yield what the first part matches in a folder, each with the parts that are left."""
-    first, rest = parts[0], parts[1:]
-    if first == _ANY_DEPTH:
-        if rest:
-            yield folder, rest
+def _search(folder: str, numbers: _Next, parts: _Parts) -> Generator[tuple[str, _Next], None, None]:
+    """Yield each path in a folder that one of these parts matches, and what may match below it."""
+    patterns: list[int] = []
+    names: dict[str, set[int]] = {}
+    for number in numbers:
+        if has_magic(parts[number]):
+            patterns.append(number)
+        else:
+            names.setdefault(parts[number], set()).add(number + 1)
+    if patterns:
         for entry in _entries(folder):
-            if _is_folder(entry, follow=False):
-                yield entry.path, parts
-    elif has_magic(first):
-        for entry in _entries(folder):
-            if fnmatchcase(entry.name, first) and (not rest or _is_folder(entry, follow=True)):
-                yield entry.path, rest
-    else:
-        yield str(Path(folder, first)), rest
+            found = names.pop(entry.name, set())
+            found.update(*(_following(entry, number, parts) for number in patterns))
+            if found:
+                yield entry.path, _with_skipped(found, parts)
+    for name, found in names.items():
+        # Also in a folder that may not be listed.
+        yield str(Path(folder, name)), _with_skipped(found, parts)
+
+
+def _following(entry: os.DirEntry[str], number: int, parts: _Parts) -> tuple[int, ...]:
+    """Return the part that may match below an entry, if this one matches it."""
+    if parts[number] == _ANY_DEPTH:
+        return (number,) if _is_folder(entry, follow=False) else ()
+    if not fnmatchcase(entry.name, parts[number]):
+        return ()
+    is_last = number + 1 == len(parts)
+    return (number + 1,) if is_last or _is_folder(entry, follow=True) else ()
+
+
+def _with_skipped(numbers: set[int], parts: _Parts) -> _Next:
+    """Add the parts behind each `**`, which may stand for no folder."""
+    found = set(numbers)
+    for number, part in enumerate(parts[:-1]):
+        if part == _ANY_DEPTH and number in found:
+            found.add(number + 1)
+    return frozenset(found)
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,54 @@ def test_a_pattern_matches_names(tree: Path, pattern: str, files: list[str]) -> 
 
 def test_each_is_found_once(tree: Path) -> None:
     assert len(list(matches(tree / "**/**/**/d.ibd"))) == len(set(matches(tree / "**/d.ibd")))
+
+
+@pytest.mark.parametrize("middle", ["**/x/**", "**/*/**", "x/**/y/**", "d*/**/x/y", "**/x/**/**/?"])
+def test_several_patterns_of_any_depth_match_as_in_the_standard_library(
+    tree: Path, middle: str
+) -> None:
+    for last in ("*.ibd", "d.ibd", "x"):
+        pattern = f"{middle}/{last}"
+        wanted = sorted(str(path.relative_to(tree)) for path in set(tree.glob(pattern)))
+        assert [name for name in found(tree, pattern) if os.path.lexists(tree / name)] == wanted
+
+
+@pytest.mark.parametrize("pattern", ["**/x/**/*.ibd", "**/*/**/**/*.ibd", "**/x/y/**/*", "**/f"])
+def test_a_folder_is_searched_once(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    searched: Counter[str] = Counter()
+    scan = os.scandir
+
+    def counting(folder: str) -> object:
+        searched[folder] += 1
+        return scan(folder)
+
+    monkeypatch.setattr("ebbgate.layout.file_patterns.os.scandir", counting)
+    list(matches(tree / pattern))
+    assert str(tree / "db/x/y") in searched
+    assert {each for each, count in searched.items() if count > 1} == set()
+
+
+def test_a_large_tree_is_searched_with_several_patterns_of_any_depth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files and folders are more than may be waiting to be searched at a time."""
+    monkeypatch.setattr("ebbgate.layout.file_patterns._FOLDERS_MAX", 30)
+    for number in range(100):
+        (tmp_path / f"{number // 10}/{number % 10}").mkdir(parents=True)
+        (tmp_path / f"{number // 10}/{number % 10}/f").touch()
+    assert len(found(tmp_path, "**/*/**/f*")) == 100
+
+
+def test_a_name_is_found_in_a_folder_that_cannot_be_listed(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("ebbgate.layout.file_patterns.os.scandir", refuse)
+    assert found(tree, "**/a.ibd") == ["a.ibd"]
 
 
 def test_links_lead_to_a_folder_but_not_through_all_depths(tree: Path) -> None:
