@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ebbgate.errors import NotFound
+from ebbgate.errors import NotFound, UsageError
 from ebbgate.model.volume import Kind
 from ebbgate.policy.engine import Policy
 from ebbgate.policy.language.choose import LocalTime, entry_at
@@ -49,12 +50,14 @@ def run(
     documents: tuple[PolicyDocument, PolicyDocument],
     since_unix_ns: int,
     until_unix_ns: int,
+    limit_s: float = math.inf,
 ) -> DryRun:
     """Compare the first document with the second, including their schedules.
 
-    Raises NotFound if the history has nothing on the volume in `[since, until)`, and what reading
-    it raises.
+    Raises NotFound if the history has nothing on the volume in `[since, until)`, UsageError if it
+    takes longer than `limit_s`, and what reading the history raises.
     """
+    deadline_s = time.monotonic() + limit_s
     rows, edges = read_window(history, subject.name, since_unix_ns, until_unix_ns)
     if not rows:
         raise NotFound(
@@ -64,8 +67,26 @@ def run(
     # SQLite's rows have no types; their columns are those of the table.
     samples = cast(list[HistorySample], rows)
     past = HistoryWindow(subject.name, subject.kind, since_unix_ns, until_unix_ns, samples, edges)
-    policy, against = (policy_at(each, subject.kind) for each in documents)
+    policy, against = (
+        _until(deadline_s, limit_s, policy_at(each, subject.kind)) for each in documents
+    )
     return dry_run(past, policy, against)
+
+
+def _until(deadline_s: float, limit_s: float, policy: PolicyAt) -> PolicyAt:
+    """Return the policy by time, which is asked for at each sample. Raises UsageError at the end
+    of the time.
+    """
+
+    def at(at_unix_ns: int) -> Policy:
+        if time.monotonic() > deadline_s:
+            raise UsageError(
+                f"the policies cannot be compared within {limit_s:g} s",
+                "compare them on fewer hours, or with fewer rules",
+            )
+        return policy(at_unix_ns)
+
+    return at
 
 
 def policy_at(

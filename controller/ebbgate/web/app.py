@@ -26,6 +26,7 @@ from ebbgate.web import openapi, responses
 from ebbgate.web.changes import Event
 from ebbgate.web.errors import ApiError
 from ebbgate.web.events import Broadcaster, Poller
+from ebbgate.web.policy_service import DryRuns
 from ebbgate.web.routes.declare import PREFIX
 from ebbgate.web.routes.doctor import routes_doctor
 from ebbgate.web.routes.history import routes_decisions, routes_history
@@ -53,6 +54,7 @@ class Api:
         self.config = config
         self.broadcaster = Broadcaster()
         self.databases = Databases(config, wall_ns)
+        self.dry_runs = DryRuns(self.databases)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._document = b""
         self.poller = Poller(self.databases, self.publish)
@@ -87,9 +89,14 @@ class Api:
         self.poller.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self.broadcaster.close()
+        self.close()
         await asyncio.to_thread(self.poller.stop)
         await send({"type": "lifespan.shutdown.complete"})
+
+    def close(self) -> None:
+        """End the requests that would keep the server from an orderly end."""
+        self.broadcaster.close()
+        self.dry_runs.close()
 
     def publish(self, events: list[Event]) -> None:
         """Publish events; runs in the poller's thread."""
@@ -102,7 +109,7 @@ class Api:
             routes_history(self.databases),
             routes_decisions(self.databases),
             routes_intents(self.databases),
-            routes_policies(self.databases),
+            routes_policies(self.databases, self.dry_runs),
             routes_doctor(self.databases, sysfs, proc),
             routes_events(self.broadcaster, self.poller),
             routes_metrics(self.databases),

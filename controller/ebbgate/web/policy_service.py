@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Final
+
+from starlette.concurrency import run_in_threadpool
 
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.arguments import POLICY_NAME
@@ -32,8 +33,13 @@ from ebbgate.web.models.policies import (
     PolicyProblem,
     ShippedPolicy,
 )
+from ebbgate.web.places import Turns
 from ebbgate.web.snapshot import Databases
 
+RUN_S: Final = 120.0
+"""How long a dry run may take. One of 24 h takes about a minute on a slow machine."""
+WAIT_S: Final = RUN_S + 10.0
+"""How long it may wait for its turn: until the one before it must be over."""
 _FILE: Final = "the policy"
 
 
@@ -114,15 +120,34 @@ def check(name: str, text: str, folder: Path) -> PolicyCheck:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _DryRun:
+    """A dry run that can be carried out. `documents`: the policy, and the one to compare with."""
+
+    subject: Subject
+    documents: tuple[PolicyDocument, PolicyDocument]
+    hours: float
+
+
 class DryRuns:
-    """Runs dry runs, one at a time, since each takes a processor for seconds."""
+    """Runs dry runs, one at a time, since each takes a processor for up to minutes."""
 
     def __init__(self, databases: Databases) -> None:
         self._databases = databases
-        self._one = Lock()
+        self._turns = Turns("dry runs", WAIT_S)
 
-    def run(self, request: DryRunRequest) -> DryRunResult:
-        """Run one. Raises ApiError and EbbgateError."""
+    def close(self) -> None:
+        """Refuse those that wait, as the server ends."""
+        self._turns.close()
+
+    async def run(self, request: DryRunRequest, client: str) -> DryRunResult:
+        """Run one when its turn comes. Raises ApiError and EbbgateError."""
+        # What is invalid waits for nobody.
+        wanted = await run_in_threadpool(self._checked, request)
+        async with self._turns.hold(client):
+            return await run_in_threadpool(self._run, wanted)
+
+    def _checked(self, request: DryRunRequest) -> _DryRun:
         if not 0 < request.hours <= HOURS_MAX:
             # Not as `g`: it fails for a whole number that no float can hold.
             text = f"hours: {str(request.hours)[:20]} is not in 0..{HOURS_MAX:g}"
@@ -133,15 +158,13 @@ class DryRuns:
             self._candidate(request.text),
             history.compared_with(request.against, subject, folder),
         )
+        return _DryRun(subject, documents, request.hours)
+
+    def _run(self, wanted: _DryRun) -> DryRunResult:
         until_ns = self._databases.wall_ns()
-        since_ns = until_ns - round(request.hours * HOUR_NS)
-        if not self._one.acquire(blocking=False):
-            raise ApiError(503, "another dry run is under way", "wait for it", retry_after_s=3)
-        try:
-            path = self._databases.config.history_path
-            found = history.run(path, subject, documents, since_ns, until_ns)
-        finally:
-            self._one.release()
+        since_ns = until_ns - round(wanted.hours * HOUR_NS)
+        path = self._databases.config.history_path
+        found = history.run(path, wanted.subject, wanted.documents, since_ns, until_ns, RUN_S)
         return DryRunResult.read(compare.dry_run_to_json(found))
 
     def _subject(self, volume: str) -> Subject:

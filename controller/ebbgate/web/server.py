@@ -52,12 +52,12 @@ def server_of(api: Api) -> uvicorn.Server:
     server = uvicorn.Server(config)
     end = server.handle_exit
 
-    def end_streams_first(sig: int, frame: FrameType | None) -> None:
+    def end_requests_first(sig: int, frame: FrameType | None) -> None:
         # An orderly end would wait for the streams forever.
-        api.broadcaster.close()
+        api.close()
         end(sig, frame)
 
-    server.handle_exit = end_streams_first
+    server.handle_exit = end_requests_first
     return server
 
 

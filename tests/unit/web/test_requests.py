@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies that are checked and tried, and requests that are sent on: over HTTP."""
+"""Policies that are checked, and requests that are sent on: over HTTP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ebbgate.web import intent_service
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.intents import NewIntent
 from tests.control_harness import refuse
-from tests.unit.web.web_fixture import NOW_S, RIGHT, WebHarness, complaint
+from tests.unit.web.web_fixture import NOW_S, RIGHT, WebHarness
 from tests.waiting import until
 
 
@@ -99,39 +99,6 @@ def test_policy_schema_is_served(still: WebHarness) -> None:
     answer = still.get("/policy-schema")
     assert answer.headers["content-type"] == "application/schema+json"
     assert answer.json["title"] == "ebbgate policy"
-
-
-NAS = "version: 1\nname: mine\nstrategies:\n  - stream_bypass: {}\n"
-
-
-def test_dry_run_lists_differences(still: WebHarness) -> None:
-    asked = {"volume": "bcache0", "text": NAS, "against": "adaptive", "hours": 0.25}
-    answer = still.post("/policies/dry-run", asked)
-    assert answer.status == 200, answer.body
-    schema = {"$ref": "#/components/schemas/DryRunResult"}
-    assert complaint(answer.json, schema) == ""
-    assert answer.json["frames"] > 600
-    assert {each["setting"] for each in answer.json["differences"]} == {"destage"}
-    assert answer.json["until_unix_s"] - answer.json["from_unix_s"] == 900
-
-
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        ({"hours": 25}, 422),
-        ({"hours": 0}, 422),
-        ({"volume": "sda"}, 404),
-        ({"against": "nobody"}, 404),
-        ({"against": "/etc/passwd"}, 404),
-        ({"text": "version: 1\nname: mine\nrulez: []\n"}, 422),
-    ],
-)
-def test_invalid_dry_run_is_refused(still: WebHarness, change: dict[str, Any], status: int) -> None:
-    asked = {"volume": "bcache0", "text": NAS, "against": None, "hours": 1, **change}
-    answer = still.post("/policies/dry-run", asked)
-    assert answer.status == status, answer.body
-    if "text" in change:
-        assert answer.error["place"] == {"file": "the policy", "line": 3, "column": 1}
 
 
 # ---- requests ----------------------------------------------------------------------------------

@@ -221,7 +221,8 @@ export interface paths {
         /**
          * Dry run of a policy
          * @description Compares a policy with another one on the last hours of the history. Changes nothing and
-         *     needs no token. One at a time.
+         *     needs no token. It takes up to two minutes, and one runs at a time: others wait for their
+         *     turn for about as long, at most two of a client.
          */
         post: operations["dry_run"];
         delete?: never;
@@ -2434,6 +2435,15 @@ export interface operations {
             };
             /** @description unprocessable */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -10,8 +10,8 @@ import { gateKindLabel, settingLabel } from "./labels";
 
 const HOURS = [1, 6, 24];
 const SHOWN = 200;
-// The server replays up to a day of samples with both policies.
-const PATIENCE_MS = 120_000;
+// The server replays up to a day of samples with both policies, after those of others.
+const PATIENCE_MS = 260_000;
 
 export function dryRun(of: () => { text: string; policies: Policies | null }): {
   element: HTMLElement;

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from ebbgate.policy.language.reference import schema
@@ -19,15 +20,15 @@ from ebbgate.web.models.policies import (
 )
 from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import JSON_BODY, of_type, refusals, router
+from ebbgate.web.security import client_of
 from ebbgate.web.snapshot import Databases
 
 
-def routes_policies(databases: Databases) -> APIRouter:
+def routes_policies(databases: Databases, dry_runs: policy_service.DryRuns) -> APIRouter:
     """Return the routes."""
     routes = router("policies")
     folder = databases.config.policy_dir
     catalog = policy_service.PolicyCatalog(folder)
-    dry_runs = policy_service.DryRuns(databases)
     language = json.dumps(schema()).encode()
 
     @routes.get("/policies", summary="All policies", response_model=Policies)
@@ -62,13 +63,15 @@ def routes_policies(databases: Databases) -> APIRouter:
         "/policies/dry-run",
         summary="Dry run of a policy",
         response_model=DryRunResult,
-        responses=refusals(400, 403, 404, 413, 415, 422, 503),
+        responses=refusals(400, 403, 404, 413, 415, 422, 429, 503),
         dependencies=[JSON_BODY],
     )
-    def dry_run(request: DryRunRequest) -> Response:
+    async def dry_run(request: Request, wanted: DryRunRequest) -> Response:
         """Compares a policy with another one on the last hours of the history. Changes nothing and
-        needs no token. One at a time.
+        needs no token. It takes up to two minutes, and one runs at a time: others wait for their
+        turn for about as long, at most two of a client.
         """
-        return reply(dry_runs.run(request))
+        found = await dry_runs.run(wanted, client_of(request.scope))
+        return await run_in_threadpool(reply, found)
 
     return routes
