@@ -19,7 +19,7 @@ from ebbgate.kernel.device_mapper import Target
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.layout import dm_table, fiemap, images
 from ebbgate.layout.images import ImageFormat
-from ebbgate.layout.mapping import Below, Layer, LayerKind, Segment, still_holds
+from ebbgate.layout.mapping import Below, Layer, LayerKind, Layers, Segment, still_holds
 from ebbgate.layout.mounts import Mounts
 from ebbgate.probes.dm_status import lvm_name
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
@@ -58,7 +58,7 @@ class ChainReader:
         """
         for _ in range(_TRIES):
             found = self._read_once(path, image)
-            if found == self._read_once(path, image):
+            if _hold(found, self._read_once(path, image)):
                 return found
         raise _changes(path)
 
@@ -76,7 +76,7 @@ class ChainReader:
         Else as `read_next`. It is read twice, since a guest may write to it.
         """
         found = self._next(path, image)
-        if image is not ImageFormat.RAW and found != self._next(path, image):
+        if image is not ImageFormat.RAW and not _hold(found, self._next(path, image)):
             raise _changes(path)
         return found
 
@@ -104,9 +104,7 @@ class ChainReader:
                     self._add_device(name)
         except EbbgateError:
             return True
-        if self._layers.keys() != before.keys():
-            return True
-        return not all(still_holds(layer, self._layers[name]) for name, layer in before.items())
+        return not _hold(before, self._layers)
 
     def _read_once(self, path: Path, image: ImageFormat | None) -> dict[str, Layer]:
         self._layers, self._unfinished = {}, set()
@@ -256,6 +254,13 @@ def _loop_offset(name: str, file: str) -> int:
             " again, or run this there",
         )
     return found.offset_bytes
+
+
+def _hold(before: Layers, now: Layers) -> bool:
+    """Return whether the same layers are there, and what is known of each still holds."""
+    if before.keys() != now.keys():
+        return False
+    return all(still_holds(layer, now[name]) for name, layer in before.items())
 
 
 def _changes(path: Path) -> Unavailable:

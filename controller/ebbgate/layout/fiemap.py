@@ -10,12 +10,13 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Final
+from typing import Final, NamedTuple
 
 from ebbgate.errors import Unavailable
+from ebbgate.layout.coverage import still_there
 
 _FIEMAP: Final = 0xC020660B
 _GETVERSION: Final = 0x80087601
@@ -103,14 +104,20 @@ class FileLayout:
 def read_layout(handle: int, name: str, extents_max: int = EXTENTS_MAX) -> FileLayout:
     """Return where an open file lies, read twice to notice a change.
 
-    A write in place is none: the file stays usable, whatever its times say. Raises Unavailable
+    A write in place is none: the file stays usable, whatever its times say. Of a file that gets
+    more data at each try, what was read first is returned, if it is still there. Raises Unavailable
     where the file system does not tell, and where the file changes at each try.
     """
-    for _ in range(_TRIES):
+    for left in reversed(range(_TRIES)):
         first, extents = _stamp(handle), _checked(handle, name, extents_max)
         again, last = _checked(handle, name, extents_max), _stamp(handle)
-        if first == last and extents is not None and extents == again:
+        if extents is None or again is None:
+            continue
+        if first == last and extents == again:
             return FileLayout(*last, extents)
+        grown = first.generation == last.generation and first.size_bytes <= last.size_bytes
+        if left == 0 and grown and still_there(_usable(extents), _usable(again)):
+            return FileLayout(*first, extents)
     raise Unavailable(
         f"the layout of {name} changes while it is read",
         "it is being written, truncated or moved: try again later",
@@ -128,9 +135,20 @@ def is_realtime(handle: int) -> bool:
     return bool(flags & _FSX_REALTIME)
 
 
-def _stamp(handle: int) -> tuple[int, int | None]:
-    """Return size and generation."""
-    return os.fstat(handle).st_size, _generation(handle)
+def _usable(extents: Iterable[Extent]) -> Iterator[tuple[int, int, int]]:
+    """Yield the parts of a file that have a place."""
+    for each in extents:
+        if not each.obstacle:
+            yield each.offset_bytes, each.end_bytes, each.device_bytes - each.offset_bytes
+
+
+class _Stamp(NamedTuple):
+    size_bytes: int
+    generation: int | None
+
+
+def _stamp(handle: int) -> _Stamp:
+    return _Stamp(os.fstat(handle).st_size, _generation(handle))
 
 
 def _generation(handle: int) -> int | None:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from ebbgate.errors import Unavailable
+from ebbgate.layout.coverage import still_there
 
 PIECES_MAX: Final = 1 << 20
 """More pieces than any use needs: about 200 MiB of memory."""
@@ -107,36 +108,15 @@ def still_holds(before: Layer, now: Layer) -> bool:
     known = replace(before, size_bytes=now.size_bytes, segments=now.segments)
     if known != now or now.size_bytes < before.size_bytes:
         return False
-    runs = _runs(now.segments)
-    return all(_is_within(segment, runs) for segment in before.segments if segment.below)
+    return still_there(_parts_below(before), _parts_below(now))
 
 
-def _runs(segments: Iterable[Segment]) -> list[Segment]:
-    """Join the segments of a file that have a place, where they are contiguous in it and below."""
-    runs: list[Segment] = []
-    for segment in segments:
-        if not segment.below:
-            continue
-        last = runs[-1] if runs else None
-        if last and last.end_bytes == segment.start_bytes and _shift(last) == _shift(segment):
-            runs[-1] = replace(last, length_bytes=last.length_bytes + segment.length_bytes)
-        else:
-            runs.append(segment)
-    return runs
-
-
-def _is_within(segment: Segment, runs: list[Segment]) -> bool:
-    """Return whether one of the runs has all of a segment at the same place."""
-    number = bisect_right(runs, segment.start_bytes, key=lambda run: run.start_bytes) - 1
-    if number < 0 or segment.end_bytes > runs[number].end_bytes:
-        return False
-    return _shift(segment) == _shift(runs[number])
-
-
-def _shift(segment: Segment) -> Below:
-    """Return where the layer's byte 0 would lie below if all of it were contiguous."""
-    (below,) = segment.below
-    return replace(below, start_bytes=below.start_bytes - segment.start_bytes)
+def _parts_below(file: Layer) -> Iterator[tuple[int, int, Below]]:
+    """Yield the parts of a file that have a place."""
+    for segment in file.segments:
+        for below in segment.below:
+            shift = below.start_bytes - segment.start_bytes
+            yield segment.start_bytes, segment.end_bytes, Below(below.layer, shift)
 
 
 def place(

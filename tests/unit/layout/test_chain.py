@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from ebbgate.layout import fiemap
-from ebbgate.layout.chain import ChainReader
-from ebbgate.layout.fiemap import ExtentFlag
+from ebbgate.errors import Unavailable
+from ebbgate.layout import fiemap, images
+from ebbgate.layout.chain import ChainReader, disk_name
+from ebbgate.layout.fiemap import ExtentFlag, FileLayout
+from ebbgate.layout.images import ImageFormat
+from ebbgate.layout.mapping import Below, Segment, place
 from ebbgate.units import GIB, KIB, MIB
 from tests.fake_sysfs import FakeSysfs
 from tests.layout_fixture import BCACHE0, LayoutMachine
@@ -136,3 +140,43 @@ def test_a_loop_device_that_begins_elsewhere_in_its_file_is_a_change(on_loop: Lo
     reader.read_next(on_loop.path)
     on_loop.attach(offset_bytes=4 * KIB)
     assert reader.changed()
+
+
+def test_a_loop_device_whose_file_gets_more_data_at_each_reading_is_read(
+    on_loop: LoopMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, readings = fiemap.read_layout, count()
+
+    def growing(handle: int, name: str, extents_max: int) -> FileLayout:
+        if name == str(on_loop.image):
+            more = 4 * KIB * next(readings)
+            on_loop.write(DATA, SPACE, (4 * MIB, 40 * MIB, 4 * KIB + more))
+        return read(handle, name, extents_max)
+
+    monkeypatch.setattr(fiemap, "read_layout", growing)
+    found = on_loop.reader().read(on_loop.path)
+    assert [(piece.layer, piece.layer_bytes) for piece in place(found, str(on_loop.path))] == [
+        ("bcache0", 8 * MIB)
+    ]
+
+
+def test_an_image_that_gets_more_data_while_it_is_read_is_read(
+    on_loop: LoopMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own map of the guest's disk must stay as it is."""
+    maps = iter(range(0, 10 * KIB, KIB))
+    grows = count(1)
+
+    def segments(_: Path, layer: str) -> tuple[int, tuple[Segment, ...]]:
+        on_loop.write(DATA, SPACE, (4 * MIB, 40 * MIB, 4 * KIB * next(grows)))
+        return MIB, (Segment(0, 4 * KIB, (Below(layer, 0),)),)
+
+    def moving(path: Path, layer: str) -> tuple[int, tuple[Segment, ...]]:
+        return MIB, (Segment(0, 4 * KIB, (Below(layer, next(maps)),)),)
+
+    reader = on_loop.reader()
+    monkeypatch.setattr(images, "qcow2_segments", segments)
+    assert disk_name(on_loop.image) in reader.read_next_image(on_loop.image, ImageFormat.QCOW2)
+    monkeypatch.setattr(images, "qcow2_segments", moving)
+    with pytest.raises(Unavailable, match="change while they are read"):
+        reader.read_next_image(on_loop.image, ImageFormat.QCOW2)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -93,9 +94,49 @@ def test_a_change_between_the_readings_is_read_again(handle: int, after_reading:
     assert [extent.offset_bytes for extent in found.extents] == [0, 100 * BLOCK]
 
 
-def test_a_file_that_changes_at_each_try_is_an_error(handle: int, after_reading: After) -> None:
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_file_that_gets_more_data_at_each_try_is_read_as_it_was(
+    handle: int, after_reading: After, grows: bool
+) -> None:
+    """Such as an image that a file system is in: beyond its end, or in its holes."""
+    if not grows:
+        os.ftruncate(handle, 1000 * BLOCK)
+    write(handle, 50)
+    size = os.fstat(handle).st_size
     blocks = iter(range(100, 1000, 2))
     after_reading(lambda: write(handle, next(blocks)))
+    found = read_layout(handle, "data")
+    # Two tries of two readings, and more is there after each of them.
+    there = [0, 50, 100, 102, 104, 106]
+    assert [extent.offset_bytes // BLOCK for extent in found.extents] == there
+    assert found.size_bytes == max(size, 107 * BLOCK)
+
+
+@pytest.mark.parametrize("filled", [True, False], ids=["data", "a hole"])
+def test_a_file_that_becomes_shorter_at_each_try_is_an_error(
+    handle: int, after_reading: After, filled: bool
+) -> None:
+    os.ftruncate(handle, 100 * BLOCK)
+    for block in range(2, 100, 2) if filled else ():
+        write(handle, block)
+    ends = iter(range(98, 0, -2))
+    after_reading(lambda: os.ftruncate(handle, next(ends) * BLOCK))
+    with pytest.raises(Unavailable, match="the layout of data changes while it is read"):
+        read_layout(handle, "data")
+
+
+def test_a_file_whose_data_moves_at_each_try_is_an_error(
+    handle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = iter(range(100))
+
+    def ioctl(_: int, request: int, buffer: bytearray) -> int:
+        if len(buffer) > BLOCK:
+            last = (0, next(places) * BLOCK, BLOCK, ExtentFlag.LAST)
+            struct.pack_into("=20xI8xQQQ16xI12x", buffer, 0, 1, *last)
+        return 0
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
     with pytest.raises(Unavailable, match="the layout of data changes while it is read"):
         read_layout(handle, "data")
 
