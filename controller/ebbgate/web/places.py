@@ -75,14 +75,19 @@ class Turns:
         self._closed = False
 
     def close(self) -> None:
-        """Refuse the requests that wait, as the server ends."""
+        """Refuse the requests that wait, and others from now on, as the server ends."""
         self._closed = True
         for each in self._waiting:
             each.turn.set()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ApiError(503, "ebbgate-web ends", "try again once it runs", retry_after_s=5)
+
     @asynccontextmanager
     async def hold(self, client: str) -> AsyncIterator[None]:
         """Wait for a turn and hold it. Raises ApiError if too many wait, or it does not come."""
+        self._check_open()
         if self._running is None:
             self._begin(client)
         else:
@@ -99,8 +104,7 @@ class Turns:
         try:
             async with asyncio.timeout(self._wait_s):
                 await own.turn.wait()
-            if self._closed:
-                raise ApiError(503, "ebbgate-web ends", "try again once it runs", retry_after_s=5)
+            self._check_open()
         except BaseException as error:
             if own in self._waiting:
                 self._waiting.remove(own)

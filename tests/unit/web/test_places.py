@@ -203,8 +203,9 @@ def test_those_who_wait_are_refused_when_the_server_ends() -> None:
         await clients.ask("a1")
         second = await clients.ask("b1")
         clients.turns.close()
-        with pytest.raises(ApiError, match="ebbgate-web ends"):
-            await second
+        for late in (second, await clients.ask("c1")):
+            with pytest.raises(ApiError, match="ebbgate-web ends"):
+                await late
         await clients.end("a1")
         assert clients.order == ["a1"]
 
