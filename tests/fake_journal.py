@@ -5,13 +5,22 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
+from functools import cached_property
 
 from ebbgate.model.decision import JournalEntry
+from ebbgate.store.journal_claims import JournalClaims
 from ebbgate.store.last_written import Values
 
 
 class NoJournal:
     """A journal of one volume that keeps nothing."""
+
+    @cached_property
+    def claims(self) -> JournalClaims:
+        return JournalClaims(self.values)
+
+    def values(self, entry: JournalEntry) -> Values | None:
+        return None
 
     def put(self, entry: JournalEntry) -> JournalEntry:
         return entry
@@ -25,14 +34,8 @@ class NoJournal:
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """Keep nothing."""
 
-    def disclaim(self, entry: JournalEntry) -> bool:
-        return False
-
-    def reclaim(self, entry: JournalEntry) -> None:
-        """No other volume is here."""
-
     def close(self, volume: str, knob: str, how: str) -> None:
-        """Keep nothing."""
+        self.claims.close(volume, knob)
 
 
 class FakeJournal(NoJournal):
@@ -72,6 +75,7 @@ class FakeJournal(NoJournal):
         self.last[entry.knob] = Values(new, before)
 
     def close(self, volume: str, knob: str, how: str) -> None:
+        super().close(volume, knob, how)
         self.all.pop((volume, knob), None)
         self.closed.append((knob, how))
 

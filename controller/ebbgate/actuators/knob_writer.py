@@ -145,7 +145,7 @@ class KnobWriter(VolumeKnobs):
             return []
         if found.owner is not Owner.OURS:
             return [self._make_manual(action, found.value)]
-        if self.journal.disclaim(owned.entry):
+        if self.journal.claims.disclaim(owned.entry):
             self._disown(knob, "another volume of the cache set still uses it")
             return []
         self._paths[knob] = found.path
@@ -153,7 +153,7 @@ class KnobWriter(VolumeKnobs):
             expect_switch_back(self.journal, self.owned.get(settings_knob(knob)))
         outcome = self._store(action, read_back=not knob_row(knob).kernel_writes)
         if outcome.kind is OutcomeKind.FAILED:
-            self.journal.reclaim(owned.entry)
+            self.journal.claims.reclaim(owned.entry)
             self._after_failure(owned, outcome)
         else:
             self._disown(knob, "restored")

@@ -252,8 +252,22 @@ def _folder(path: Path) -> Path:
     return path.parent
 
 
+class Claims(Protocol):
+    """Keeps which volumes have changed each knob (store.journal_claims)."""
+
+    def disclaim(self, entry: JournalEntry) -> bool:
+        """Give up a claim; true if another volume has one on the same knob and will restore it."""
+
+    def reclaim(self, entry: JournalEntry) -> None:
+        """Take back the claim that `disclaim` gave up."""
+
+
 class Journal(Protocol):
     """Keeps originals (store.journal_writer)."""
+
+    @property
+    def claims(self) -> Claims:
+        """The claims of all volumes on the knobs that they share."""
 
     def put(self, entry: JournalEntry) -> JournalEntry:
         """Make an original durable and return the entry in force. Raises OSError."""
@@ -272,12 +286,6 @@ class Journal(Protocol):
         """Record that a value is about to be written. Raises OSError: then do not write it. Never
         waits.
         """
-
-    def disclaim(self, entry: JournalEntry) -> bool:
-        """Give up a claim; true if another volume has one on the same knob and will restore it."""
-
-    def reclaim(self, entry: JournalEntry) -> None:
-        """Take back the claim that `disclaim` gave up."""
 
     def close(self, volume: str, knob: str, how: str) -> None:
         """Close the entry: the original is back, or must not be put back any more."""

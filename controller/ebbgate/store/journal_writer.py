@@ -18,7 +18,6 @@ from threading import Lock, Thread
 from typing import Final
 
 from ebbgate.knobs.catalog import knob_row, same_value
-from ebbgate.knobs.places import is_path_of
 from ebbgate.log_messages.history import (
     JOURNAL_FAILED,
     JOURNAL_HANGS,
@@ -31,6 +30,7 @@ from ebbgate.store import journal_salvage
 from ebbgate.store.connection import device_and_inode, is_damage
 from ebbgate.store.connection_manager import STORE_ERRORS
 from ebbgate.store.journal import Journal
+from ebbgate.store.journal_claims import JournalClaims
 from ebbgate.store.last_written import IN_JOURNAL_ALONE, LastWritten, Values
 from ebbgate.store.unrestored import SettledEntry
 
@@ -62,7 +62,10 @@ class _Flush:
 
 
 class JournalWriter:
-    """Stores originals for any thread; an original is on the disk before `put` returns."""
+    """Stores originals for any thread; an original is on the disk before `put` returns.
+
+    `claims`: which volumes have changed each knob.
+    """
 
     def __init__(
         self,
@@ -85,9 +88,7 @@ class JournalWriter:
             (entry.volume, entry.knob): entry for entry in self._left
         }
         self._settled: dict[_Key, str] = {(volume, knob): how for volume, knob, how in unremoved}
-        self._sharing = Lock()
-        self._claims: dict[str, dict[str, JournalEntry]] = {}
-        """Path of a knob -> by volume, the entry of each that has changed it; under `_sharing`."""
+        self.claims = JournalClaims(last_written.values)
         self._queue: queue.Queue[_Put | _Key | _Flush | None] = queue.Queue()
         self._failure = ""
         self._thread = Thread(target=self._run, name="journal", daemon=True)
@@ -130,28 +131,8 @@ class JournalWriter:
             raise
         except STORE_ERRORS as error:
             raise OSError(f"the journal of knobs cannot be kept: {error}") from error
-        self.reclaim(kept)
+        self.claims.reclaim(kept)
         return kept
-
-    def disclaim(self, entry: JournalEntry) -> bool:
-        """Release a knob; return whether another volume wants the same value and will restore it.
-
-        All volumes of a cache set share its knobs, and those on one disk share the disk's.
-        """
-        with self._sharing:
-            claims = self._claims.setdefault(entry.path, {})
-            claims.pop(entry.volume, None)
-            return any(self._same_value(entry, other) for other in claims.values())
-
-    def _same_value(self, entry: JournalEntry, other: JournalEntry) -> bool:
-        """Return whether both were written with the same value; true where it is unknown."""
-        mine, theirs = self._last.values(entry), self._last.values(other)
-        return mine is None or theirs is None or mine.new == theirs.new
-
-    def reclaim(self, entry: JournalEntry) -> None:
-        """Claim a knob (again) for its volume."""
-        with self._sharing:
-            self._claims.setdefault(entry.path, {})[entry.volume] = entry
 
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """Record that a journalled knob is about to be written. Raises OSError; then do not write.
@@ -181,9 +162,7 @@ class JournalWriter:
     def close(self, volume: str, knob: str, how: str) -> None:
         """Remove an entry that is restored, or must not be restored any more. Returns at once."""
         _LOG.debug("%s: %s is removed from the journal: %s", volume, knob, how)
-        with self._sharing:
-            for claims in [held for path, held in self._claims.items() if is_path_of(knob, path)]:
-                claims.pop(volume, None)
+        self.claims.close(volume, knob)
         self._queue.put((volume, knob))
 
     def flush(self, timeout_s: float = _TIMEOUT_S) -> None:

@@ -114,9 +114,9 @@ def test_two_volumes_on_one_disk_restore_its_first_depth(tmp_path: Path) -> None
         kept = journal.put(first)
         other = journal.put(second)
         assert other.original == "32"
-        assert journal.disclaim(kept)
+        assert journal.claims.disclaim(kept)
         journal.close("bcache0", DEPTH, "restored")
-        assert not journal.disclaim(other), "a closed entry is no claim any more"
+        assert not journal.claims.disclaim(other), "a closed entry is no claim any more"
     finally:
         journal.stop()
 

@@ -249,7 +249,7 @@ def test_a_release_restores_every_original_and_closes_the_journal(harness: Write
 def test_a_shared_knob_is_left_to_the_other_volume_that_owns_it(harness: WriterHarness) -> None:
     harness.drive(PACED)
     shared = "idle_max_writeback_rate"
-    harness.journal.disclaim = lambda entry: entry.knob == shared  # type: ignore[method-assign]
+    harness.journal.claims.disclaim = lambda entry: entry.knob == shared  # type: ignore[method-assign]
     harness.drive(RELEASED)
     assert (harness.value(shared), harness.value("writeback_delay")) == ("0", "30")
     assert (harness.writer.owned, harness.journal.open) == ({}, {})

@@ -184,12 +184,12 @@ def test_a_knob_that_two_volumes_write_has_one_original(writer: JournalWriter, p
 
 def test_the_last_volume_that_releases_a_shared_knob_restores_it(writer: JournalWriter) -> None:
     first, second = writer.put(shared("bcache0", "1", 1)), writer.put(shared("bcache1", "0", 2))
-    assert writer.disclaim(first) is True
-    assert writer.disclaim(second) is False
-    writer.reclaim(second)
-    assert writer.disclaim(first) is True, "it could not be put back, and is held still"
+    assert writer.claims.disclaim(first) is True
+    assert writer.claims.disclaim(second) is False
+    writer.claims.reclaim(second)
+    assert writer.claims.disclaim(first) is True, "it could not be put back, and is held still"
     writer.close("bcache1", second.knob, "somebody else has changed it")
-    assert writer.disclaim(first) is False
+    assert writer.claims.disclaim(first) is False
 
 
 # ---- what must not matter ------------------------------------------------------------------------
