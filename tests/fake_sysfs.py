@@ -182,6 +182,16 @@ def two_on_a_disk(root: Path) -> FakeSysfs:
     return fake
 
 
+def two_on_a_cache(root: Path) -> FakeSysfs:
+    """The ordinary machine, and bcache1 from the hard disk vdc on the same cache set."""
+    fake = fake_bcache(root)
+    fake.disk("vdc", "254:32")
+    fake.bcache("bcache1", backing="vdc", cache=None, devno="252:16")
+    below = fake.sysfs.real("/sys/class/block/vdc")
+    fake.link(f"{below}/bcache/cache", f"/sys/fs/bcache/{SET_UUID}")
+    return fake
+
+
 def failing(number: int) -> Callable[[], None]:
     """Return a hook of `WatchedSysfs` that raises this error of the kernel."""
 

@@ -66,6 +66,7 @@ class RecordingSink(NoJournal):
         return entry
 
     def close(self, volume: str, knob: str, how: str) -> None:
+        super().close(volume, knob, how)
         self.open.discard(knob)
 
 

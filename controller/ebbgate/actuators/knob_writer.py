@@ -16,7 +16,7 @@ from operator import call
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import Step
-from ebbgate.actuators.ownership import OwnedKnob, Owner
+from ebbgate.actuators.ownership import Found, OwnedKnob, Owner
 from ebbgate.actuators.reason import Reason
 from ebbgate.actuators.scheduler_settings import (
     expect_switch_back,
@@ -130,10 +130,24 @@ class KnobWriter(VolumeKnobs):
         if knob == THRESHOLD:
             self.refresh_table_threshold()
         action = self._action(knob, owned.written, owned.original, reason)
-        try:
-            found = ownership.inspect(self.sysfs, owned.entry, owned.ours)
-        except OSError as error:
-            return [self._outcome(action, OutcomeKind.FAILED, str(error))]
+        with self._turn(knob):
+            try:
+                found = ownership.inspect(self.sysfs, owned.entry, self._ours_now(owned))
+                after = self._next_value(owned, found)
+            except OSError as error:
+                return [self._outcome(action, OutcomeKind.FAILED, str(error))]
+            if after is not None:
+                action = replace(action, new=after[1], reason=f"{reason.text}; {after[0]} wants it")
+                if after[1] == found.value:
+                    self._disown(knob, "another volume of the cache set still uses it")
+                    return []
+            elif (kept := self._not_restored(action, found)) is not None:
+                return kept
+            return [self._put_back(action, owned, found)]
+
+    def _not_restored(self, action: Action, found: Found) -> list[Outcome] | None:
+        """Disown a knob that must not be restored, and return the outcomes; None: it must be."""
+        knob, row = action.knob, knob_row(action.knob)
         if found.owner is Owner.GONE:
             self._disown(knob, found.why)
             return []
@@ -145,9 +159,14 @@ class KnobWriter(VolumeKnobs):
             return []
         if found.owner is not Owner.OURS:
             return [self._make_manual(action, found.value)]
-        if self.journal.claims.disclaim(owned.entry):
-            self._disown(knob, "another volume of the cache set still uses it")
+        if not row.set_wide and self.journal.claims.disclaim(self.owned[knob].entry):
+            self._disown(knob, "another volume of the disk still uses it")
             return []
+        return None
+
+    def _put_back(self, action: Action, owned: OwnedKnob, found: Found) -> Outcome:
+        """Write the original, or what another volume wants, and disown the knob."""
+        knob = action.knob
         self._paths[knob] = found.path
         if is_scheduler(knob):
             expect_switch_back(self.journal, self.owned.get(settings_knob(knob)))
@@ -157,7 +176,7 @@ class KnobWriter(VolumeKnobs):
             self._after_failure(owned, outcome)
         else:
             self._disown(knob, "restored")
-        return [outcome]
+        return outcome
 
     def _release_settings(self, knob: str, owned: OwnedKnob, reason: Reason) -> list[Outcome]:
         """Put back what a scheduler was set to, once ebbgate has chosen it again."""
@@ -213,11 +232,14 @@ class KnobWriter(VolumeKnobs):
         if owned is None:
             return self._first_write(step, action)
         owned.unwritten = False
-        sure = owned.tried is None and not knob.kernel_writes
-        if sure and owned.written == step.value and not step.always:
-            return self._outcome(action, OutcomeKind.UNCHANGED)
-        foreign = self._written_by_others(action, owned) if knob.verified else None
-        return foreign or self._write_owned(action, owned)
+        with self._turn(step.knob):
+            if other := self._want(step.knob, step.value):
+                return self._outcome(action, OutcomeKind.UNCHANGED, other)
+            sure = self._has_written(owned) and not knob.kernel_writes
+            if sure and owned.written == step.value and not step.always:
+                return self._outcome(action, OutcomeKind.UNCHANGED)
+            foreign = self._written_by_others(action, owned) if knob.verified else None
+            return foreign or self._write_owned(action, owned)
 
     def _first_write(self, step: Step, action: Action) -> Outcome:
         refused = self._take_over(action, step.made_from)
@@ -226,9 +248,13 @@ class KnobWriter(VolumeKnobs):
         owned = self.owned[step.knob]
         action = replace(action, old=owned.written)
         exact = not knob_row(step.knob).form.rounded and step.knob != TABLE
-        if exact and owned.written == step.value and not step.always:
-            return self._outcome(action, OutcomeKind.UNCHANGED)
-        return self._write_owned(action, owned)
+        with self._turn(step.knob):
+            if other := self._want(step.knob, step.value):
+                return self._outcome(action, OutcomeKind.UNCHANGED, other)
+            same = self._has_written(owned) and owned.written == step.value
+            if exact and same and not step.always:
+                return self._outcome(action, OutcomeKind.UNCHANGED)
+            return self._write_owned(action, owned)
 
     def _write_owned(self, action: Action, owned: OwnedKnob) -> Outcome:
         """Write another value to a knob whose original is journalled.
@@ -239,7 +265,7 @@ class KnobWriter(VolumeKnobs):
         if path and not ownership.has_instance(self.sysfs, path, self.volume.devno, owned.entry):
             return self._outcome(action, OutcomeKind.FAILED, ownership.RECREATED.why)
         try:
-            if action.new not in owned.ours or owned.tried is not None:
+            if action.new not in owned.ours or not self._has_written(owned):
                 self.journal.writing(owned.entry, action.new, owned.written)
         except OSError as error:
             return self._journal_failed(action, error)
@@ -267,7 +293,7 @@ class KnobWriter(VolumeKnobs):
     def _written_by_others(self, action: Action, owned: OwnedKnob) -> Outcome | None:
         """Return an outcome if somebody else has written the knob since the last check."""
         try:
-            found = ownership.inspect(self.sysfs, owned.entry, owned.ours)
+            found = ownership.inspect(self.sysfs, owned.entry, self._ours_now(owned))
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         if found.owner is Owner.GONE:
@@ -327,6 +353,12 @@ class KnobWriter(VolumeKnobs):
         path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
+        self._expect(action)
+        outcome = self._store_at(path, action, read_back=read_back)
+        self._expect(action, outcome)
+        return outcome
+
+    def _store_at(self, path: str, action: Action, *, read_back: bool) -> Outcome:
         outer, self.current_write = self.current_write, (action.knob, self.now_ns())
         write = partial(self._write_file, action, path)
         slow = knob_row(action.knob).per_disk and action.knob not in self.plan.queues

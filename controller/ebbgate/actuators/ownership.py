@@ -20,7 +20,8 @@ microseconds between check and write is overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -253,13 +254,38 @@ def _folder(path: Path) -> Path:
 
 
 class Claims(Protocol):
-    """Keeps which volumes have changed each knob (store.journal_claims)."""
+    """Keeps which volumes have changed each knob (store.journal_claims).
+
+    `disclaim` is for knobs of a disk; all but that and `reclaim` are for knobs of a cache set.
+    """
+
+    @property
+    def turn(self) -> AbstractContextManager[object]:
+        """Held while a knob is compared, written or restored. Not while the journal is."""
 
     def disclaim(self, entry: JournalEntry) -> bool:
         """Give up a claim; true if another volume has one on the same knob and will restore it."""
 
     def reclaim(self, entry: JournalEntry) -> None:
         """Take back the claim that `disclaim` gave up."""
+
+    def want(self, entry: JournalEntry, value: str, *, by_person: bool) -> str:
+        """Note what a volume wants, in `turn`; return the volume whose override holds instead."""
+
+    def unpin(self, entry: JournalEntry) -> None:
+        """Note that the override of a volume is over; its value stays wanted until released."""
+
+    def replaced_by(self, entry: JournalEntry) -> str:
+        """Return the volume whose override is newer than the one of this volume; or empty."""
+
+    def successor(self, entry: JournalEntry) -> tuple[JournalEntry, str] | None:
+        """Return whose value is in force without this claim; None: the original. In `turn`."""
+
+    def present(self, entry: JournalEntry) -> tuple[str, ...]:
+        """Return the values that the knob may have if nobody else wrote it."""
+
+    def expect(self, entry: JournalEntry, values: Iterable[str]) -> None:
+        """Note the values that the knob may have from now on, until somebody else writes it."""
 
 
 class Journal(Protocol):

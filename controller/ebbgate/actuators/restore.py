@@ -106,7 +106,7 @@ def restore(
         if volume in (None, entry.volume):
             volumes.setdefault(entry.volume, []).append(entry)
     ordered = {name: _in_order(entries) for name, entries in volumes.items()}
-    known = {id(entry): journal.values(entry) for group in ordered.values() for entry in group}
+    known = {id(entry): _known(journal, entry) for group in ordered.values() for entry in group}
     _expect_switches(journal, ordered, known, boot_id)
     work = _Work(sysfs, boot_id, known, ordered)
     outcomes = []
@@ -116,6 +116,22 @@ def restore(
         if outcome.kind is not OutcomeKind.FAILED:
             journal.remove(entry.volume, entry.knob, outcome.error or "restored")
     return outcomes
+
+
+def _known(journal: OpenJournal, entry: JournalEntry) -> Sequence[str] | None:
+    """Return the values that ebbgate wrote last; None where they are unknown.
+
+    Of a knob of a cache set also those that were written for its other volumes.
+    """
+    mine, row = journal.values(entry), find_knob(entry.knob)
+    if mine is None or row is None or not row.set_wide:
+        return mine
+    place = (entry.path, entry.boot_id, entry.instance)
+    found = list(mine)
+    for other in journal.entries(entry.boot_id):
+        if (other.path, other.boot_id, other.instance) == place:
+            found += journal.values(other) or ()
+    return found
 
 
 def _in_order(newest_first: Sequence[JournalEntry]) -> list[JournalEntry]:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
-from ebbgate.actuators.ownership import Journal, OwnedKnob, loaded_table
+from ebbgate.actuators.ownership import Found, Journal, OwnedKnob, loaded_table
 from ebbgate.actuators.scheduler_settings import is_settings, read_settings
 from ebbgate.actuators.table_threshold import came_with_table
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, knob_row, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import knob_path
-from ebbgate.model.decision import JournalEntry
+from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
 
 
@@ -47,6 +48,7 @@ class VolumeKnobs:
     disk_users: DiskUsers = NO_USERS
     plan: GatePlan = field(init=False)
     _paths: dict[str, str | None] = field(default_factory=dict)
+    _present: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plan = plan_for(self.volume)
@@ -147,7 +149,10 @@ class VolumeKnobs:
         for knob, owned in list(self.owned.items()):
             value = seen.get(knob)
             row = knob_row(knob)
-            if row.kernel_writes or value is None or owned.is_ours(value):
+            ours = self._ours_at_look(owned) if row.set_wide else owned.ours
+            if row.kernel_writes or value is None:
+                continue
+            if any(same_value(knob, each, value) for each in ours):
                 continue
             if ownership.was_reset(self.sysfs, owned.entry, value):
                 self._disown(knob, "its device was reset")
@@ -157,6 +162,88 @@ class VolumeKnobs:
             taken.append(knob)
         return taken
 
+    # ---- knobs of the cache set ----------------------------------------------------------------
+    def _turn(self, knob: str) -> AbstractContextManager[object]:
+        """Keep other volumes from writing the same knob. Not to be held while the journal is."""
+        return self.journal.claims.turn if knob_row(knob).set_wide else nullcontext()
+
+    def _want(self, knob: str, value: str) -> str:
+        """Note a value that is to be written now, in `_turn`.
+
+        Returns why it must not be, since a person has set another one for another volume; empty
+        where it may. It is then kept as if it had been written first.
+        """
+        if not knob_row(knob).set_wide:
+            return ""
+        owned, claims = self.owned[knob], self.journal.claims
+        # Nothing may be written for a long time: the value may be there, or be another volume's.
+        claims.expect(owned.entry, self._ours_now(owned))
+        other = claims.want(owned.entry, value, by_person=knob in self.pinned)
+        if other:
+            owned.written, owned.tried = value, None
+        return f"the override of {other} is in force" if other else ""
+
+    def _ours_now(self, owned: OwnedKnob) -> tuple[str, ...]:
+        """Return what a knob may have if nobody but ebbgate wrote it, for any volume."""
+        if not knob_row(owned.entry.knob).set_wide:
+            return owned.ours
+        return self.journal.claims.present(owned.entry) or owned.ours
+
+    def _has_written(self, owned: OwnedKnob) -> bool:
+        """Is what this volume wrote last the last value that ebbgate wrote? In `_turn`."""
+        return owned.tried is None and self._ours_now(owned) == (owned.written,)
+
+    def _expect(self, action: Action, outcome: Outcome | None = None) -> None:
+        """Note what a knob may have during a write, and after it: with the outcome. In `_turn`."""
+        owned = self.owned.get(action.knob)
+        if owned is None or not knob_row(action.knob).set_wide:
+            return
+        values: tuple[str, ...] = (*self._ours_now(owned), action.new)
+        if outcome is not None and outcome.kind is OutcomeKind.CHANGED:
+            values = (action.new,)
+        elif outcome is not None and outcome.read_back is not None:
+            values = (outcome.read_back,)
+        self.journal.claims.expect(owned.entry, values)
+
+    def _next_value(self, owned: OwnedKnob, found: Found) -> tuple[str, str] | None:
+        """Return the volume of the cache set that still wants a value, and that value.
+
+        None where there is none, or where somebody else has written the knob. Raises OSError.
+        """
+        if not knob_row(owned.entry.knob).set_wide or found.value not in self._ours_now(owned):
+            return None
+        after = self.journal.claims.successor(owned.entry)
+        if after is not None:
+            # Also of a value that is there already: this volume's entry is about to be closed.
+            self.journal.writing(after[0], after[1], found.value)
+        return None if after is None else (after[0].volume, after[1])
+
+    def _ours_at_look(self, owned: OwnedKnob) -> tuple[str, ...]:
+        """Return what a knob of the cache set may have had at a look that began after the last one.
+
+        Another volume may have written it since.
+        """
+        knob, present = owned.entry.knob, self.journal.claims.present(owned.entry)
+        before, self._present[knob] = self._present.get(knob, ()), present
+        return (*owned.ours, *before, *present)
+
+    def unpin(self, knob: str) -> None:
+        """Note that a person's value is over: from now on another volume's may replace it."""
+        self.pinned.discard(knob)
+        owned = self.owned.get(knob)
+        if owned is not None:
+            self.journal.claims.unpin(owned.entry)
+
+    def replaced_by(self, knob: str) -> str:
+        """Return the volume for which a person has set this knob of the cache set since it was set
+        for this one; empty where there is none.
+        """
+        owned = self.owned.get(knob)
+        if owned is None or not knob_row(knob).set_wide:
+            return ""
+        return self.journal.claims.replaced_by(owned.entry)
+
     def _disown(self, knob: str, how: str) -> None:
         del self.owned[knob]
+        self._present.pop(knob, None)
         self.journal.close(self.volume.name, knob, how)

@@ -117,7 +117,11 @@ class VolumeOverrides:
         """Write what is due. `seen`: a look during which no knob was being written."""
         for each in () if unwritable_reason(seen) else tuple(self._sets().values()):
             try:
-                if self._is_due(each, seen):
+                if not self._is_due(each, seen):
+                    continue
+                if other := self._replaced_by(each):
+                    self.on_end(each.override, f"a newer one of {other} is in force")
+                else:
                     step = write(each.override.knob, each.override.value)
                     self._submit(step, self._reason(each), self._replies[each.override.id].report)
             except Exception as error:
@@ -139,6 +143,11 @@ class VolumeOverrides:
         found = seen.knobs.get(knob)
         return found is not None and not same_value(knob, each.override.value, found)
 
+    def _replaced_by(self, each: ActiveOverride) -> str:
+        """Return the volume of the same cache set for which a person has set the knob since."""
+        written = self._replies[each.override.id].future.done()
+        return self._driver.writer.replaced_by(each.override.knob) if written else ""
+
     def unfinished(self, override: Override) -> str:
         """Describe what is left of a drain whose time is over; empty for other overrides."""
         if override.kind is not OverrideKind.DRAIN:
@@ -152,7 +161,7 @@ class VolumeOverrides:
         sets = self._sets()
         for knob in knobs:
             if knob in sets:
-                self._driver.writer.pinned.discard(knob)
+                self._driver.writer.unpin(knob)
                 self.on_end(sets[knob].override, f"somebody else has written {knob} since")
 
     def _sets(self) -> dict[str, ActiveOverride]:
@@ -172,7 +181,7 @@ class VolumeOverrides:
     def _unpin(self, each: ActiveOverride) -> None:
         knob, writer = each.override.knob, self._driver.writer
         ours = knob in writer.pinned
-        writer.pinned.discard(knob)
+        writer.unpin(knob)
         why = Reason(OVERRIDE, f"the override of {each.override.who} ended")
         self._driver.unpin(knob, why, keep=not ours)
 

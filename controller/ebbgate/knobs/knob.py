@@ -138,6 +138,12 @@ class Knob:
         return self.place in (KnobPlace.DISK, KnobPlace.DISK_QUEUE)
 
     @property
+    def set_wide(self) -> bool:
+        """Does it keep one value for all volumes of a cache set?"""
+        in_set = self.place in (KnobPlace.CACHE_SET, KnobPlace.CACHE_SET_INTERNAL)
+        return in_set and not self.trigger
+
+    @property
     def key(self) -> str:
         """What names it in the catalogue: a knob of a disk ends in a colon."""
         return f"{self.name}:" if self.per_disk else self.name

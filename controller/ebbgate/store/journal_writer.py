@@ -143,8 +143,10 @@ class JournalWriter:
             self._last.writing(entry, Values(new, before))
 
     def keep_unrestored(self, entries: Iterable[JournalEntry]) -> None:
-        """Keep entries of a volume that went away before they were restored."""
-        self._left += entries
+        """Keep entries of a volume that went away before they were restored; it claims none."""
+        for entry in entries:
+            self._left.append(entry)
+            self.claims.close(entry.volume, entry.knob)
 
     def take_unrestored(self, volume: str) -> list[tuple[JournalEntry, Values | None]]:
         """Return and drop a volume's entries that were not restored, each with its last values;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -247,11 +248,11 @@ def test_a_release_restores_every_original_and_closes_the_journal(harness: Write
 
 
 def test_a_shared_knob_is_left_to_the_other_volume_that_owns_it(harness: WriterHarness) -> None:
-    harness.drive(PACED)
-    shared = "idle_max_writeback_rate"
+    harness.drive(replace(PACED, queue_depth=8))
+    shared = "queue_depth:vda"
     harness.journal.claims.disclaim = lambda entry: entry.knob == shared  # type: ignore[method-assign]
     harness.drive(RELEASED)
-    assert (harness.value(shared), harness.value("writeback_delay")) == ("0", "30")
+    assert (harness.value(shared), harness.value("writeback_delay")) == ("8", "30")
     assert (harness.writer.owned, harness.journal.open) == ({}, {})
 
 
