@@ -7,6 +7,7 @@ import errno
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -238,6 +239,33 @@ def test_a_value_that_could_not_be_handed_over_is_handed_over_later(shared: Shar
     del shared.sysfs.before[KNOB]
     shared.release(shared.first)
     assert (shared.value, shared.first.owned, shared.look()) == (TUNED, {}, [])
+
+
+def test_a_look_during_a_write_is_no_sign_of_somebody_else(shared: SharedSet) -> None:
+    shared.tune(shared.second)
+    found: list[str] = []
+    shared.sysfs.after[KNOB] = lambda: found.extend(
+        shared.second.check_manual(shared.seen(shared.second))
+    )
+    shared.override(shared.first, "5000")
+    shared.release(shared.first)
+    assert (found, shared.value) == ([], TUNED)
+
+
+def test_a_volume_that_leaves_meanwhile_waits_for_a_release(shared: SharedSet) -> None:
+    shared.tune(shared.second)
+    shared.override(shared.first, "5000")
+    other = Thread(target=shared.release, args=(shared.second,))
+
+    def leave_meanwhile() -> None:
+        del shared.sysfs.before[KNOB]
+        other.start()
+        other.join(0.2)
+
+    shared.sysfs.before[KNOB] = leave_meanwhile
+    shared.release(shared.first)
+    other.join()
+    assert (shared.value, shared.second.owned) == (ORIGINAL, {})
 
 
 def test_a_volume_that_is_gone_wants_nothing_any_more(shared: SharedSet) -> None:
