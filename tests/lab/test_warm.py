@@ -93,21 +93,31 @@ def test_a_file_beside_the_cached_part_of_a_device_is_not_called_cached(guest: S
                 assert "100.0% is on another device: see ebbgate layout show" in job["why"]
 
 
+def written_past_cache(guest: Session, stack: BcacheStack) -> str:
+    """Write a file of which the cache has nothing; return its path."""
+    path = f"{MOUNT}/file"
+    knob, past, usual = PAST[BcacheStack]
+    stack.set_knob(knob, past)
+    guest.check(f"dd if=/dev/urandom of={path} bs=1M count={MIB} oflag=direct; sync")
+    stack.set_knob(knob, usual)
+    return path
+
+
+def warm_whole(product: Product, path: str) -> None:
+    job = warm(product, path, timeout_s=120)
+    assert (job["state"], job["left_out"]) == ("done", {}), job["why"]
+    assert job["hit_ratio"] >= 0.99
+
+
 @pytest.mark.full
 def test_a_file_on_a_loop_device_is_warmed_through_the_file_behind_it(guest: Session) -> None:
     with BcacheStack(guest) as stack:
         stack.expect_changed("writeback_rate")
         wear_in(guest, stack)
         with loop(guest, stack) as device, mounted(guest, "ext4", device):
-            path = f"{MOUNT}/file"
-            knob, past, usual = PAST[BcacheStack]
-            stack.set_knob(knob, past)
-            guest.check(f"dd if=/dev/urandom of={path} bs=1M count={MIB} oflag=direct; sync")
-            stack.set_knob(knob, usual)
+            path = written_past_cache(guest, stack)
             with Product(guest) as product:
-                job = warm(product, path, timeout_s=120)
-                assert (job["state"], job["left_out"]) == ("done", {}), job["why"]
-                assert job["hit_ratio"] >= 0.99
+                warm_whole(product, path)
                 # What the loop device reads goes through the page cache of the file behind it.
                 guest.check("echo 3 > /proc/sys/vm/drop_caches")
                 assert missed(guest, stack, offset=8192, path=path) <= 0.05
@@ -135,15 +145,9 @@ def test_hits_are_seen_where_a_file_is_read_in_units_of_4096_bytes(
         stack.expect_changed("writeback_rate")
         wear_in(guest, stack)
         with make(guest, stack) as device, mounted(guest, filesystem, device):
-            path = f"{MOUNT}/file"
-            knob, past, usual = PAST[BcacheStack]
-            stack.set_knob(knob, past)
-            guest.check(f"dd if=/dev/urandom of={path} bs=1M count={MIB} oflag=direct; sync")
-            stack.set_knob(knob, usual)
+            path = written_past_cache(guest, stack)
             with Product(guest) as product:
-                job = warm(product, path, timeout_s=120)
-                assert (job["state"], job["left_out"]) == ("done", {}), job["why"]
-                assert job["hit_ratio"] >= 0.99
+                warm_whole(product, path)
                 assert missed(guest, stack, offset=8192, path=path) <= 0.01
 
 
