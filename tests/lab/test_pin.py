@@ -17,7 +17,7 @@ from tests.lab.conftest import without_lab
 from tests.lab.devices import MIB, Hdd, Ssd
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
-from tests.lab.layout_stacks import MOUNT, mounted
+from tests.lab.layout_stacks import MOUNT, half_cached, mounted
 from tests.lab.session import Session
 
 BOUND = "/run/bound"
@@ -97,6 +97,20 @@ def test_a_pin_waits_while_its_bind_mount_is_absent(small: Session) -> None:
                     product.wait_until(lambda: pinned(product)["state"] == "hot", 120, "it is hot")
             finally:
                 small.run(["umount", BOUND])
+
+
+@pytest.mark.full
+def test_a_pinned_file_beside_the_cached_part_of_a_device_is_elsewhere(guest: Session) -> None:
+    with BcacheStack(guest) as stack:
+        stack.expect_changed("writeback_rate")
+        with half_cached(guest, stack) as device, mounted(guest, "ext4", device):
+            guest.check(f"dd if=/dev/urandom of={PINNED} bs=1M count=4 oflag=direct; sync")
+            with Product(guest) as product:
+                product.cli("pin", PINNED)
+                product.wait_until(
+                    lambda: pinned(product)["state"] == "elsewhere", 120, "elsewhere"
+                )
+                assert "see ebbgate layout show" in pinned(product)["why"]
 
 
 def read_past(guest: Session, stack: BcacheStack, seed: int) -> None:
