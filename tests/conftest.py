@@ -7,6 +7,9 @@ import asyncio
 import gc
 import inspect
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -32,6 +35,18 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that everybody may look into, as /sys is.
+
+    `tmp_path` is not: each pytest that starts meanwhile closes the folder above it to other users.
+    """
+    with tempfile.TemporaryDirectory(prefix="ebbgate-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 def pytest_collection_finish() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +30,8 @@ DAEMON = DaemonStatus(
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """One that everybody may look into, as /sys is."""
-    made = Path(tempfile.mkdtemp(prefix="ebbgate-test-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
-
-
-@pytest.fixture
-def fake(folder: Path) -> FakeSysfs:
-    made = fake_bcache(folder / "sys")
+def fake(open_folder: Path) -> FakeSysfs:
+    made = fake_bcache(open_folder / "sys")
     made.write("/sys/kernel/btf/vmlinux", "")
     return made
 
@@ -194,9 +183,9 @@ def test_a_file_that_is_closed_is_unknown_and_not_fine(fake: FakeSysfs) -> None:
 
 
 def test_a_hidden_dm_volume_is_named_if_the_daemon_follows_it(
-    fake: FakeSysfs, folder: Path
+    fake: FakeSysfs, open_folder: Path
 ) -> None:
-    sysfs = Sysfs(fake.root, closed_control(folder))
+    sysfs = Sysfs(fake.root, closed_control(open_folder))
     live = live_status(volume="vg-data", title="vg/data", kind="dm-cache")
     theirs = without_rights(
         lambda: unprivileged.advice(sysfs, FreshStatus(DAEMON, {"vg-data": live}))
@@ -211,8 +200,8 @@ def test_a_hidden_dm_volume_is_named_if_the_daemon_follows_it(
     ]
 
 
-def test_without_a_daemon_hidden_dm_volumes_are_unknown(fake: FakeSysfs, folder: Path) -> None:
-    sysfs = Sysfs(fake.root, closed_control(folder))
+def test_without_a_daemon_hidden_dm_volumes_are_unknown(fake: FakeSysfs, open_folder: Path) -> None:
+    sysfs = Sysfs(fake.root, closed_control(open_folder))
     (row,) = without_rights(lambda: unprivileged.advice(sysfs, FreshStatus()))["unknown"]
     assert (row["volume"], "is not known" in row["why"]) == (None, True)
 
@@ -252,19 +241,19 @@ def test_without_a_daemon_signals_are_unknown_and_not_fine(fake: FakeSysfs, tmp_
     )
 
 
-def test_without_rights_a_knob_is_tuned_all_the_same(fake: FakeSysfs, folder: Path) -> None:
-    theirs = without_rights(lambda: unprivileged.doctor(fake.sysfs, folder, FreshStatus()))
+def test_without_rights_a_knob_is_tuned_all_the_same(fake: FakeSysfs, open_folder: Path) -> None:
+    theirs = without_rights(lambda: unprivileged.doctor(fake.sysfs, open_folder, FreshStatus()))
     touch = {knob["name"]: knob["touch"] for knob in theirs["volumes"][0]["knobs"]}
     assert touch["writeback_percent"] == "tuned"
     assert "read-only" not in touch.values()
 
 
-def test_what_a_probe_costs_is_unknown_without_rights(fake: FakeSysfs, folder: Path) -> None:
-    (folder / "proc/4711").mkdir(parents=True)
-    (folder / "proc/4711/comm").write_text("ebbgate-probe\n")
-    (folder / "proc/4711/fdinfo").mkdir(mode=0o500)
+def test_what_a_probe_costs_is_unknown_without_rights(fake: FakeSysfs, open_folder: Path) -> None:
+    (open_folder / "proc/4711").mkdir(parents=True)
+    (open_folder / "proc/4711/comm").write_text("ebbgate-probe\n")
+    (open_folder / "proc/4711/fdinfo").mkdir(mode=0o500)
     theirs = without_rights(
-        lambda: unprivileged.doctor(fake.sysfs, folder / "proc", FreshStatus(DAEMON))
+        lambda: unprivileged.doctor(fake.sysfs, open_folder / "proc", FreshStatus(DAEMON))
     )
     assert theirs["cost"]["ns_per_run"] is None
     assert theirs["cost"]["why"] == "only root can see the probe's programs: run this as root"

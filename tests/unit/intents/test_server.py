@@ -94,12 +94,10 @@ def test_a_refusal_has_the_sentence_and_the_next_step(client: Client) -> None:
 
 @needs_root
 def test_only_users_of_the_group_connect_and_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "group_id", lambda: 64_322)
-    for each in (tmp_path, *tmp_path.parents[:-1]):
-        each.chmod(each.stat().st_mode | 0o011)
-    harness = ControlHarness(tmp_path)
+    harness = ControlHarness(open_folder)
     try:
         mode = harness.path.stat()
         assert (stat.S_IMODE(mode.st_mode), mode.st_uid, mode.st_gid) == (0o660, 0, 64_322)

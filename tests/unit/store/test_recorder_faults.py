@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -179,27 +178,22 @@ recorder.stop()
 """
 
 
-def test_the_thread_survives_a_folder_without_permission() -> None:
+def test_the_thread_survives_a_folder_without_permission(open_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to become somebody else")
-    folder = Path(tempfile.mkdtemp())
-    try:
-        for part in ("controller", "tests"):
-            shutil.copytree(
-                REPO / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "results")
-            )
-        folder.chmod(0o755)
-        found = subprocess.run(
-            [sys.executable, "-B", "-c", UNPRIVILEGED, folder / "state" / "history.db"],
-            cwd=folder,
-            env={"PYTHONPATH": f"{folder}/controller:{folder}:{':'.join(sys.path)}"},
-            user=65534,
-            capture_output=True,
-            text=True,
-            check=True,
+    for part in ("controller", "tests"):
+        shutil.copytree(
+            REPO / part, open_folder / part, ignore=shutil.ignore_patterns("__pycache__", "results")
         )
-    finally:
-        shutil.rmtree(folder)
+    found = subprocess.run(
+        [sys.executable, "-B", "-c", UNPRIVILEGED, open_folder / "state" / "history.db"],
+        cwd=open_folder,
+        env={"PYTHONPATH": f"{open_folder}/controller:{open_folder}:{':'.join(sys.path)}"},
+        user=65534,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "no access to" in found.stdout
     assert "alive: True False" in found.stdout
 

@@ -57,13 +57,10 @@ print(json.dumps(said))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """As the daemon makes it, on a machine on which the group is there."""
     monkeypatch.setattr(access, "group_id", lambda: GID)
-    for each in (tmp_path, *tmp_path.parents):
-        if each.stat().st_mode & 0o001 == 0 and each != Path("/"):
-            each.chmod(each.stat().st_mode | 0o011)
-    found = tmp_path / "state"
+    found = open_folder / "state"
     before = os.umask(0o077)
     try:
         access.make_folder(found)
