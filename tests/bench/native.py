@@ -23,8 +23,11 @@ from tests.lab import host
 PROC = Path("/proc")
 PROBE = Path(__file__).resolve().parents[2] / "build" / "ebbgate-probe"
 SIZE_MIB = 256
-SLICE_S = 0.2
-SETTLE_S = 0.1
+SLICE_S = 0.3
+SETTLE_S = 1.0
+"""A tool that has just been started and attached slows the machine down for longer than 0.1 s, also
+where it looks at another disk. What it costs from then on is measured.
+"""
 
 Tool = Callable[[str], AbstractContextManager[object]]
 """Runs a tool on the block device of this name."""
