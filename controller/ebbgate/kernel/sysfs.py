@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from ebbgate.kernel.device_mapper import DeviceMapper, DmDevice
 CANONICAL_ROOT = Path("/sys")
 # The kernel returns at most one page for an attribute.
 _ATTRIBUTE_BYTES_MAX = 4096
+# What vanished is not there the next time; something else may vanish then.
+_SEARCHES = 3
 BLOCK = CANONICAL_ROOT / "block"
 CLASS_BLOCK = CANONICAL_ROOT / "class/block"
 DM_PREFIX = "dm:"
@@ -154,9 +157,15 @@ class Sysfs:
             return frozenset()
 
     def glob(self, pattern: str) -> tuple[Path, ...]:
-        """Return every matching path below `/sys`, sorted, as on a real machine."""
+        """Return every matching path below `/sys`, sorted, as on a real machine.
+
+        A folder may vanish while it is searched, which `Path.glob` reports as an error.
+        """
         relative = str(Path(pattern).relative_to(CANONICAL_ROOT))
-        return tuple(sorted(self._canonical(found) for found in self.root.glob(relative)))
+        for _ in range(_SEARCHES):
+            with suppress(OSError):
+                return tuple(sorted(self._canonical(found) for found in self.root.glob(relative)))
+        return ()
 
     def real(self, path: Path | str) -> Path | None:
         """Return the target of a link, as on a real machine; None where it is broken."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,25 @@ def test_links_and_globs_have_the_paths_of_a_real_machine(fake: FakeSysfs) -> No
     assert real == Path("/sys/devices/pci0/sda/block/sda")
     assert fake.sysfs.glob("/sys/block/sd*") == (Path("/sys/block/sda"),)
     assert fake.sysfs.real("/sys/block/gone") is None
+
+
+def test_a_folder_that_vanishes_while_it_is_searched_has_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device was unplugged between the look at its folder and the search in it."""
+    gone, there = (tmp_path / "block" / each / "slaves" for each in ("sda", "sdb"))
+    for each in (gone, there / "md0"):
+        each.mkdir(parents=True)
+    scandir = os.scandir
+
+    def unplugged(folder: Path) -> Iterator[os.DirEntry[str]]:
+        if folder == gone and gone.exists():
+            gone.rmdir()
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", unplugged)
+    found = Sysfs(tmp_path).glob("/sys/block/*/slaves/*")
+    assert [str(path) for path in found] == ["/sys/block/sdb/slaves/md0"]
 
 
 def test_a_root_that_is_itself_a_link_works(tmp_path: Path) -> None:
