@@ -148,7 +148,8 @@ FAMILIES: Final = (
     Family("ebbgate_rollbacks", COUNTER, "How often the rollback guard rolled a setting"
            " back because users waited longer after it."),
     Family("ebbgate_probe_lost", COUNTER, "Records that the probe dropped; streams: pushed out of"
-           " its table, which a random load does all the time and which loses no bytes."),
+           " its table, which a random load does all the time and which loses no bytes; reuse:"
+           " samples for ebbgate_modelled_hit_ratio, which a fast load has too many of."),
     Family("ebbgate_counting_since_timestamp_seconds", GAUGE, "When the counters of the volume"
            " began, Unix time.", "seconds"),
 )  # fmt: skip
