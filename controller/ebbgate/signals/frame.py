@@ -44,6 +44,7 @@ PROBE_STALE_NS = 3 * NS_PER_S
 PROBE_STALE_TICKS = 3
 """The signals of a probe record are unknown once it is older than both."""
 NO_RECORD: Final = "no record from the probe yet"
+NO_PATHS: Final = "the probe does not measure the paths of requests to this volume"
 NO_HEAT: Final = "no record of misses from the probe yet"
 STREAM_RUN_BYTES = 512 * KIB
 """A run this long is a stream in the regime for people."""
@@ -157,8 +158,7 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
         )
         for direction in Direction
     }
-    new_gaps = subtract(tick.gap_counts, last.gap_counts)
-    gaps = _add_gaps(state.gap_counts, new_gaps, elapsed_ns)
+    gaps = _add_gaps(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), elapsed_ns)
     recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
     return replace(
         state,
@@ -291,7 +291,7 @@ def _destage_in_flight_ios(tick: Tick) -> int:
 def _over_window(tick: Tick, first: Tick, window_ns: int) -> _Fields:
     """Return the signals that need two ticks."""
     seconds = window_ns / NS_PER_S
-    written = _path_bytes(tick, first, Direction.WRITE, "writeback")
+    written = _dirtied_bytes(tick, first)
     drained = tick.destage_done.bytes - first.destage_done.bytes
     foreground = {d: _rates(tick, first, d, seconds) for d in Direction}
     runs = {d: subtract(tick.run_bytes.get(d, ()), first.run_bytes.get(d, ())) for d in Direction}
@@ -304,7 +304,7 @@ def _over_window(tick: Tick, first: Tick, window_ns: int) -> _Fields:
             for why, flow in tick.bypass.items()
             if why in first.bypass
         },
-        "dirty_in_bytes_per_s": written / seconds,
+        "dirty_in_bytes_per_s": None if written is None else written / seconds,
         "destage_bytes_per_s": drained / seconds,
         "backing_busy_foreground_ratio": _foreground_busy(tick, first, window_ns),
         "regime": Regime.GAP if tick.idle else _regime(foreground, runs),
@@ -316,8 +316,12 @@ def _rates(tick: Tick, first: Tick, direction: Direction, seconds: float) -> Rat
     return Rates((now.ios - before.ios) / seconds, (now.bytes - before.bytes) / seconds)
 
 
-def _path_bytes(tick: Tick, first: Tick, direction: Direction, path: str) -> int:
-    now, before = tick.paths.get((direction, path)), first.paths.get((direction, path))
+def _dirtied_bytes(tick: Tick, first: Tick) -> int | None:
+    """Return what the cache took as dirty data; None where the probe does not measure paths."""
+    if not tick.paths:
+        return None
+    way = Direction.WRITE, "writeback"
+    now, before = tick.paths.get(way), first.paths.get(way)
     return (now.bytes if now else 0) - (before.bytes if before else 0)
 
 
@@ -374,6 +378,8 @@ def _forecasts(
         room = dirty_room_bytes(cache, max(level, ratio), cutoff_ratio(sync_write_share(state)))
     arriving, leaving = found.get("dirty_in_bytes_per_s"), found.get("destage_bytes_per_s")
     if arriving is None or leaving is None:
+        if not state.ticks[-1].paths:
+            missing["time_to_full"] = NO_PATHS
         return {"dirty_room_bytes": room}
     return {
         "dirty_room_bytes": room,
@@ -386,10 +392,8 @@ def sync_write_share(state: FrameState) -> float | None:
     """Return the share (0..1) of recent write requests that were synchronous; None without any."""
     if not state.ticks:
         return None
-    tick, first = (
-        state.ticks[-1].arrivals[Direction.WRITE],
-        state.ticks[0].arrivals[Direction.WRITE],
-    )
+    tick = state.ticks[-1].arrivals[Direction.WRITE]
+    first = state.ticks[0].arrivals[Direction.WRITE]
     ios = tick.ios - first.ios
     if ios > 0:
         return (tick.sync_ios - first.sync_ios) / ios

@@ -17,6 +17,7 @@ from ebbgate.signals.frame import (
     GAPS_KEPT_MIN,
     LASTING_BUCKET,
     NO_HEAT,
+    NO_PATHS,
     PROBE_STALE_NS,
     FrameState,
     build,
@@ -302,6 +303,15 @@ def test_time_to_full_counts_cached_writes_against_destage() -> None:
     assert frame.destage_in_flight_ios == 5
     assert frame.time_to_full_s == pytest.approx(0.3 * GIB / (15 * MIB), rel=1e-6)
     assert frame.time_to_clean_s is None
+
+
+def test_what_becomes_dirty_is_unknown_without_paths() -> None:
+    """The bcc probe measures none of dm volumes."""
+    frame = frame_after(*(at(ms, path={}, fg=writes(ms, KIB)) for ms in (0, 1000)))
+    assert frame.foreground is not None
+    assert (frame.dirty_in_bytes_per_s, frame.time_to_full_s) == (None, None)
+    assert frame.missing["time_to_full"] == NO_PATHS
+    assert frame.dirty_room_bytes is not None
 
 
 def test_paths_are_differences_with_percentiles() -> None:
