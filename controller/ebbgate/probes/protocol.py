@@ -41,6 +41,8 @@ _NOTHING: Json = {}
 _EMPTY: list[int] = []
 HEAT_CHUNKS_MAX: Final = 2048
 """A record of misses has at most this many chunks (bpf/records.c)."""
+REFERENCES_MAX: Final = 1024
+"""A record of sampled references has at most this many (bpf/records.c)."""
 CGROUPS_MAX: Final = 64
 FILES_MAX: Final = 256
 """A record of whose misses they were has at most this many of both (bpf/attribution_record.c)."""
@@ -93,7 +95,7 @@ def _flow(raw: Json) -> Flow:
 
 
 def _timed(raw: Json) -> TimedFlow:
-    latency = _histogram(raw.get("lat", _EMPTY))
+    latency = _counts(raw.get("lat", _EMPTY))
     return TimedFlow(_u64(raw.get("ios", 0)), _u64(raw.get("bytes", 0)), latency)
 
 
@@ -112,9 +114,9 @@ def _tick(raw: Json) -> Tick:
         in_flight_ios={d: _u64(raw["inflight"].get(d, 0)) for d in Direction},
         idle=raw["state"] == "idle",
         last_activity_ns=_u64(raw["last_ns"]),
-        run_bytes={d: _histogram(raw.get("runs", _NOTHING).get(d, _EMPTY)) for d in Direction},
-        gap_counts=_histogram(raw.get("gaps", _EMPTY)),
-        gap_sums_ns=_histogram(raw.get("gaps_ns", _EMPTY)),
+        run_bytes={d: _counts(raw.get("runs", _NOTHING).get(d, _EMPTY)) for d in Direction},
+        gap_counts=_counts(raw.get("gaps", _EMPTY)),
+        gap_sums_ns=_counts(raw.get("gaps_ns", _EMPTY)),
         paths={
             (Direction(direction), path): _timed(flow)
             for direction, paths in raw.get("path", _NOTHING).items()
@@ -123,7 +125,7 @@ def _tick(raw: Json) -> Tick:
         bypass={why: _flow(flow) for why, flow in raw.get("bypass", _NOTHING).items()},
         backing_depth_ios=_u64(depth.get("read", 0)) + _u64(depth.get("write", 0)),
         backing_latency={
-            d: _histogram(backing.get(d, _NOTHING).get("fg", _NOTHING).get("lat", _EMPTY))
+            d: _counts(backing.get(d, _NOTHING).get("fg", _NOTHING).get("lat", _EMPTY))
             for d in Direction
         },
         destage_queued=_destage(destage, "queued"),
@@ -158,13 +160,10 @@ def _queue(raw: Json) -> QueueSample:
 
 
 def _heat(raw: Json) -> HeatRecord:
-    started_ns, left_out, dropped = int(raw["since_ns"]), int(raw["left_out"]), int(raw["dropped"])
-    numbers = tuple(map(int, raw["chunks"]))
-    if len(numbers) > 4 * HEAT_CHUNKS_MAX or started_ns > raw["ns"]:
-        raise ValueError("too many chunks, or a period that ends before it begins")
-    if min(*numbers, started_ns, left_out, dropped) < 0:
-        raise ValueError("a negative count")
-    fields = iter(numbers)
+    started_ns, left_out, dropped = map(_u64, (raw["since_ns"], raw["left_out"], raw["dropped"]))
+    if started_ns > raw["ns"]:
+        raise ValueError("a period that ends before it begins")
+    fields = iter(_counts(raw["chunks"], 4 * HEAT_CHUNKS_MAX))
     chunks = tuple(ChunkMisses(*each) for each in zip(fields, fields, fields, fields, strict=True))
     period = HeatPeriod(started_ns, raw["ns"], chunks, left_out, dropped)
     return HeatRecord(raw["vol"], raw["ns"], period)
@@ -210,9 +209,9 @@ def _u64(value: object) -> int:
     return value
 
 
-def _histogram(values: object) -> tuple[int, ...]:
-    """Check a list of counts."""
-    if not isinstance(values, list) or len(values) > HISTOGRAM_BUCKETS_MAX:
+def _counts(values: object, longest: int = HISTOGRAM_BUCKETS_MAX) -> tuple[int, ...]:
+    """Check a list of counts, by default a histogram."""
+    if not isinstance(values, list) or len(values) > longest:
         raise ValueError("no list of counts, or too many")
     # Looked at together, which is faster than one by one.
     if values and ({*map(type, values)} != {int} or min(values) < 0 or max(values) > _U64_MAX):
@@ -240,7 +239,7 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "tick": _tick,
     "edge": _edge,
     "queue": _queue,
-    "reuse": lambda raw: ReuseSamples(raw["vol"], raw["ns"], tuple(map(int, raw["refs"]))),
+    "reuse": lambda raw: ReuseSamples(raw["vol"], raw["ns"], _counts(raw["refs"], REFERENCES_MAX)),
     "heat": _heat,
     "attribution": _attribution,
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),

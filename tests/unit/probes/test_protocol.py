@@ -41,6 +41,7 @@ from ebbgate.probes.protocol import (
     HEAT_CHUNKS_MAX,
     HISTOGRAM_BUCKETS_MAX,
     NOT_TRACKED,
+    REFERENCES_MAX,
     BadRecord,
     parse_line,
 )
@@ -65,6 +66,7 @@ HEAT = {
     "left_out": 4,
     "dropped": 1,
 }
+REUSE = {"t": "reuse", "ns": 3, "vol": "v", "refs": [316, 633]}
 ATTRIBUTION = {
     "t": "attribution",
     "ns": 31,
@@ -94,7 +96,7 @@ QUEUE = {
     [
         (HELLO, Hello(1, 1, "ebpf", "0.1.0", "b", HELLO["signals"])),  # type: ignore[arg-type]
         ({"t": "track", "ns": 2, "vol": "bcache0", "kind": "bcache"}, Tracked("bcache0", 2)),
-        ({"t": "reuse", "ns": 3, "vol": "v", "refs": [316, 633]}, ReuseSamples("v", 3, (316, 633))),
+        (REUSE, ReuseSamples("v", 3, (316, 633))),
         (
             HEAT,
             HeatRecord(
@@ -277,6 +279,8 @@ def test_another_protocol_version_is_refused_with_the_next_step(protocol: object
         json.dumps({**ATTRIBUTION, "cgroups": [7, 5, 1.0]}),
         json.dumps({**ATTRIBUTION, "cgroups": [7, True, 1]}),
         json.dumps({**ATTRIBUTION, "cgroups": [1 << 64, 5, 1]}),
+        json.dumps({**REUSE, "refs": [2] * (REFERENCES_MAX + 1)}),
+        json.dumps({**REUSE, "refs": "316"}),
         json.dumps({**ATTRIBUTION, "cgroups": [7, 5, 1] * (CGROUPS_MAX + 1)}),
         json.dumps({**ATTRIBUTION, "cgroups": {"7": 1}}),
         json.dumps({**ATTRIBUTION, "inodes": [1, 2, 3]}),
@@ -313,6 +317,25 @@ WRONG: tuple[object, ...] = (None, "1", 1.0, -1, True, [1], {}, 1 << 64)
 def test_a_tick_with_a_count_of_a_wrong_type_is_a_bad_record(name: str, wrong: object) -> None:
     with pytest.raises(BadRecord):
         parse_line(json.dumps(probe_tick(fg={"read": {"ios": 0, "bytes": 0, name: wrong}})))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda wrong: {**REUSE, "refs": [316, wrong]},
+        lambda wrong: {**HEAT, "chunks": [700, 5, wrong, 0]},
+        lambda wrong: {**HEAT, "since_ns": wrong},
+        lambda wrong: {**HEAT, "left_out": wrong},
+        lambda wrong: {**HEAT, "dropped": wrong},
+    ],
+)
+def test_a_record_of_places_with_a_wrong_number_is_a_bad_record(
+    fields: Callable[[object], dict[str, Any]], wrong: object
+) -> None:
+    """A block of another size than the hashes expect would raise an error much later."""
+    with pytest.raises(BadRecord):
+        parse_line(json.dumps(fields(wrong)))
 
 
 @pytest.mark.parametrize("wrong", WRONG)
