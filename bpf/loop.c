@@ -30,6 +30,7 @@
 struct input {
 	char text[INPUT_BYTES];
 	size_t len;
+	bool too_long; /* the line that begins the text is the rest of one that was refused */
 };
 
 static void track_and_report(struct probe *p, const struct command *cmd, const char *line)
@@ -100,14 +101,17 @@ static void run_lines(struct probe *p, struct input *in)
 
 	while (!p->stop_reason && (end = memchr(line, '\n', in->text + in->len - line))) {
 		*end = '\0';
-		if (end != line)
+		if (end != line && !in->too_long)
 			run_command(p, line);
+		in->too_long = false;
 		line = end + 1;
 	}
 	in->len -= line - in->text;
 	memmove(in->text, line, in->len);
 	if (in->len == sizeof(in->text)) {
-		write_error(p, "line too long", "");
+		if (!in->too_long)
+			write_error(p, "line too long", "");
+		in->too_long = true;
 		in->len = 0;
 	}
 }

@@ -35,14 +35,19 @@ static const char usage[] =
 static int add_track(struct options *o, const char *text)
 {
 	struct command cmd;
-	const char *error;
+	const char *error = "line too long";
+	char *line = o->track[o->tracks];
+	int bytes;
 
 	if (o->tracks == EB_VOLUMES) {
 		fprintf(stderr, "ebbgate-probe: at most %d --track\n", EB_VOLUMES);
 		return EXIT_USAGE;
 	}
-	snprintf(o->track[o->tracks], sizeof(o->track[0]), "track %s", text);
-	error = command_parse(o->track[o->tracks++], &cmd);
+	bytes = snprintf(line, sizeof(o->track[0]), "track %s", text);
+	/* What was cut off could make another device of it. */
+	if (bytes < (int)sizeof(o->track[0]))
+		error = command_parse(line, &cmd);
+	o->tracks++;
 	if (!error)
 		return -1;
 	fprintf(stderr, "ebbgate-probe: --track '%s': %s\n", text, error);

@@ -173,6 +173,16 @@ def test_a_wrong_command_is_answered_with_an_error(probe: LiveProbe, disk: LoopD
     probe.next_tick()
 
 
+def test_no_part_of_a_line_that_is_too_long_is_a_command(probe: LiveProbe, disk: LoopDisk) -> None:
+    probe.track_disk(disk.path)
+    probe.send("x" * 4096 + "untrack disk")
+    probe.send("x" * 10_000 + "untrack disk")
+    probe.send("make coffee")
+    probe.wait_for("error", cmd="make coffee")
+    assert len(of_type(probe.records, "error", text="line too long")) == 2
+    assert not of_type(probe.records, "untrack")
+
+
 def test_a_17th_volume_is_refused(probe: LiveProbe, tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         loops = [stack.enter_context(LoopDisk(tmp_path / str(number), MIB)) for number in range(17)]
@@ -266,7 +276,11 @@ def test_without_privilege_the_probe_exits_with_77() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--nonsense"], ["--tick-ms", "1"], ["--track", "d kind=disk"], ["extra"], ["--track"]],
+    [
+        *(["--nonsense"], ["--tick-ms", "1"], ["--track", "d kind=disk"], ["extra"], ["--track"]),
+        # Cut off where there is no more room, it would name the device 1:1.
+        ["--check", "--track", "d kind=disk".ljust(495) + "volume=1:123"],
+    ],
 )
 def test_wrong_usage_is_refused(arguments: list[str]) -> None:
     done = subprocess.run([PROBE, *arguments], capture_output=True, text=True, check=False)
