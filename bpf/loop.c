@@ -37,6 +37,7 @@ static void track_and_report(struct probe *p, const struct command *cmd, const c
 {
 	const char *error = track(p, cmd);
 
+	write_signals(p);
 	if (error)
 		write_error(p, error, line);
 	else

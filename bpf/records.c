@@ -32,6 +32,23 @@ static void read_boot_id(char *id, size_t bytes)
 	fclose(f);
 }
 
+static void put_signals(struct probe *p)
+{
+	struct json *j = &p->json;
+
+	json_open(j, "signals");
+	json_str(j, "volume", p->features.volume);
+	json_str(j, "edges", p->features.volume);
+	json_str(j, "path", p->features.path);
+	json_str(j, "bypass", p->features.bypass);
+	json_str(j, "device", p->features.device);
+	json_str(j, "class", p->features.class);
+	json_str(j, "dm_path", p->features.dm_path);
+	json_str(j, "dm_class", p->features.dm_class);
+	json_close(j);
+	p->reported = p->features;
+}
+
 void write_hello(struct probe *p)
 {
 	struct json *j = &p->json;
@@ -44,16 +61,16 @@ void write_hello(struct probe *p)
 	json_str(j, "version", PROBE_VERSION);
 	json_str(j, "boot_id", boot_id);
 	json_u64(j, "ncpu", p->ncpu);
-	json_open(j, "signals");
-	json_str(j, "volume", p->features.volume);
-	json_str(j, "edges", p->features.volume);
-	json_str(j, "path", p->features.path);
-	json_str(j, "bypass", p->features.bypass);
-	json_str(j, "device", p->features.device);
-	json_str(j, "class", p->features.class);
-	json_str(j, "dm_path", p->features.dm_path);
-	json_str(j, "dm_class", p->features.dm_class);
-	json_close(j);
+	put_signals(p);
+	write_record(p);
+}
+
+void write_signals(struct probe *p)
+{
+	if (!memcmp(&p->reported, &p->features, sizeof(p->features)))
+		return;
+	json_begin(&p->json, "signals", now_ns());
+	put_signals(p);
 	write_record(p);
 }
 

@@ -11,6 +11,8 @@
 void write_record(struct probe *p);
 
 void write_hello(struct probe *p);
+/* What hello said of the signals, if it is something else by now. */
+void write_signals(struct probe *p);
 void write_track(struct probe *p, const struct volume *v);
 void write_untrack(struct probe *p, const struct volume *v, const char *why);
 void write_edge(struct probe *p, const struct volume *v, const struct edge *edge);

@@ -134,7 +134,7 @@ struct probe {
 	uint32_t endio_modules;
 	uint64_t module_id[ENDIO_MODULES];
 
-	struct features features;
+	struct features features, reported; /* now, and as they were written last */
 	struct volume volume[EB_VOLUMES];
 	struct device device[EB_DEVICES];
 	struct warning warning[WARN_KINDS];

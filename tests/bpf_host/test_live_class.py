@@ -24,6 +24,7 @@ from tests.bpf_host.live import (
     skip_unless_possible,
     unavailable,
 )
+from tests.probe_records import of_type
 
 MIB = 1 << 20
 REQUEST_KIB = 256
@@ -56,6 +57,22 @@ def loops(tmp_path: Path) -> Iterator[list[str]]:
     with ExitStack() as stack:
         names = [tmp_path / f"disk{number}" for number in range(3)]
         yield [stack.enter_context(LoopDisk(name, 8 * MIB)).path for name in names]
+
+
+def test_signals_are_told_again_once_they_are_others(program: Path, loops: list[str]) -> None:
+    """As where bcache is loaded after the probe."""
+    volume, cache, backing = loops
+    devices = f"volume={dev_t(volume)} cache={dev_t(cache)} backing={dev_t(backing)}"
+    with LiveProbe("--tick-ms", "50", program=program) as probe:
+        before = probe.wait_for("hello")["signals"]
+        for name in ("one", "two"):
+            probe.send(f"track {name} kind=bcache {devices}")
+            probe.wait_for("track", vol=name)
+            probe.send(f"untrack {name}")
+        (told,) = of_type(probe.records, "signals")
+    assert told["signals"] == {**before, "path": "ok, by a stand-in"}
+    kinds = [record["t"] for record in probe.records]
+    assert kinds.index("signals") < kinds.index("track")
 
 
 @pytest.mark.parametrize(("engine", "kind"), [("psync", "bg"), ("libaio", "fg")])

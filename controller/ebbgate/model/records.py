@@ -202,6 +202,14 @@ class ProbeWarning:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalsChanged:
+    """What `Hello` said of the signals holds no more: a module was loaded since."""
+
+    at_ns: int
+    signals: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Bye:
     """The last record of a probe that ends normally."""
 
@@ -221,5 +229,6 @@ Record = (
     | TrackRefused
     | Untracked
     | ProbeWarning
+    | SignalsChanged
     | Bye
 )

@@ -10,7 +10,7 @@ import os
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
@@ -20,7 +20,7 @@ from ebbgate.log_messages.service import (
     PROBE_LINE_TOO_LONG,
     PROBE_RECORD_DAMAGED,
 )
-from ebbgate.model.records import Edge, Hello, QueueSample, Record
+from ebbgate.model.records import Edge, Hello, QueueSample, Record, SignalsChanged
 from ebbgate.model.status import ProbeStatus
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.dm_status import table_mode
@@ -244,6 +244,8 @@ class EbpfProbe:
                 self._greeted = True
                 self.health.hello = record
                 self.health.state = "running"
+            elif isinstance(record, SignalsChanged) and self.health.hello is not None:
+                self.health.hello = replace(self.health.hello, signals=record.signals)
             self._on_record(record)
 
     def _parse(self, line: bytes) -> Record | None:

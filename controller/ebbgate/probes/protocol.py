@@ -29,6 +29,7 @@ from ebbgate.model.records import (
     QueueSample,
     Record,
     ReuseSamples,
+    SignalsChanged,
     Tick,
     TimedFlow,
     Tracked,
@@ -85,9 +86,14 @@ def _hello(raw: Json) -> Hello:
             f"the probe speaks protocol {raw['protocol']}, this controller {PROTOCOL_VERSION}",
             "install ebbgate-probe and ebbgate of the same release",
         )
-    return Hello(
-        raw["ns"], raw["protocol"], raw["probe"], raw["version"], raw["boot_id"], raw["signals"]
-    )
+    words = raw["probe"], raw["version"], raw["boot_id"]
+    return Hello(raw["ns"], raw["protocol"], *words, _signals(raw["signals"]))
+
+
+def _signals(raw: Json) -> dict[str, str]:
+    if not all(isinstance(word, str) for word in raw.values()):
+        raise TypeError("a signal that is no text")
+    return raw
 
 
 def _flow(raw: Json) -> Flow:
@@ -247,6 +253,7 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "warn": lambda raw: ProbeWarning(
         raw["ns"], raw["what"], _u64(raw.get("n", 0)), raw.get("text", "")
     ),
+    "signals": lambda raw: SignalsChanged(raw["ns"], _signals(raw["signals"])),
     "error": _error,
     "bye": lambda raw: Bye(raw["ns"], raw["why"]),
 }

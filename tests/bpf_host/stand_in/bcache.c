@@ -60,6 +60,7 @@ int load_bcache(struct probe *p)
 const char *attach_bcache(struct probe *p)
 {
 	p->bcache_heat = p->dm_heat;
+	snprintf(p->features.path, sizeof(p->features.path), "ok, by a stand-in");
 	return NULL;
 }
 

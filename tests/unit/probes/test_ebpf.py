@@ -99,6 +99,13 @@ def test_records_come_in_order_and_hello_means_running(harness: ProbeHarness) ->
     assert harness.restarts == 1
 
 
+def test_signals_that_a_module_brought_replace_those_of_hello(harness: ProbeHarness) -> None:
+    told = '{"t":"signals","ns":2,"signals":{"path":"ok"}}'
+    harness.script(f"hello; echo '{told}'; stay")
+    harness.run_until(lambda: len(harness.records) == 2)
+    assert harness.probe.health.status().signals == {"path": "ok"}
+
+
 def test_a_line_may_come_in_pieces(harness: ProbeHarness) -> None:
     line = EDGE % 7
     harness.script(f"printf '%s' '{line[:20]}'; sleep 0.05; echo '{line[20:]}'; stay")
