@@ -10,7 +10,7 @@ from pathlib import Path
 from ebbgate import units
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.device_mapper import DeviceMapper, Target
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.model.dm import DmMapping
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.probes.block import describe_device, disks_below
@@ -60,8 +60,7 @@ def _volume(sysfs: Sysfs, dm: DeviceMapper, name: str) -> Volume | None:
         block_sectors=block_sectors,
     )
     return Volume(
-        # The probe accepts plain names only; other volumes go by their kernel name.
-        name=name if _PLAIN_NAME.fullmatch(name) else own.name,
+        name=_name(sysfs, name, own.name),
         kind=kind,
         devno=device.devno,
         size_bytes=own.size_bytes,
@@ -73,6 +72,17 @@ def _volume(sysfs: Sysfs, dm: DeviceMapper, name: str) -> Volume | None:
         metadata=metadata,
         disks=disks_below(sysfs, origin.name),
     )
+
+
+def _name(sysfs: Sysfs, dm_name: str, kernel_name: str) -> str:
+    """Return the name of device-mapper, or the kernel's.
+
+    The probe accepts plain names only, and one that is the kernel's name of another device
+    (`bcache0`, `dm-3` of a group `dm`) would stand for both.
+    """
+    if not _PLAIN_NAME.fullmatch(dm_name):
+        return kernel_name
+    return kernel_name if sysfs.exists(CLASS_BLOCK / dm_name) else dm_name
 
 
 _Parts = tuple[Device | None, Device | None, Device | None, int]

@@ -66,6 +66,18 @@ def test_a_name_that_the_probe_refuses_is_replaced_by_the_kernel_name(fake: Fake
     assert (volume.name, volume.title) == ("dm-0", "dm-0")
 
 
+@pytest.mark.parametrize("name", ["bcache0", "dm-2"])
+def test_the_kernel_name_of_another_device_is_not_the_name_of_a_volume(
+    tmp_path: Path, name: str
+) -> None:
+    sysfs, _ = lvm_machine(fake_bcache(tmp_path), FakeCache(name=name, uuid=""))
+    assert [(each.name, each.kind) for each in discover(sysfs)] == [
+        ("bcache0", Kind.BCACHE),
+        ("dm-0", Kind.DM_CACHE),
+    ]
+    assert find(sysfs, "bcache0").kind is Kind.BCACHE
+
+
 def test_no_dm_volume_is_found_without_rights(fake: FakeSysfs) -> None:
     _, dm = lvm_machine(fake)
     dm.allowed = False
