@@ -139,9 +139,9 @@ class Capture:
                 so_far = replace(so_far, ticks=so_far.ticks + 1)
                 self._write_state()
             case "error":
-                so_far = replace(so_far, ended=f"the probe refused: {raw.get('text')}")
+                so_far = _ended(so_far, f"the probe refused: {raw.get('text')}")
             case "untrack":
-                so_far = replace(so_far, ended=f"{self._volume.name} {raw.get('why')}")
+                so_far = _ended(so_far, f"{self._volume.name} {raw.get('why')}")
         self._so_far = so_far
         self._out.flush()
 
@@ -176,6 +176,11 @@ class Capture:
 
     def _write(self, line: str) -> None:
         self._out.write(line.encode() + b"\n")
+
+
+def _ended(so_far: Captured, why: str) -> Captured:
+    """Note why it ends; what comes after that only follows from it."""
+    return replace(so_far, ended=so_far.ended or why)
 
 
 def _loads(line: bytes) -> dict[str, Any]:

@@ -109,6 +109,16 @@ def test_a_refused_command_is_reported(tmp_path: Path) -> None:
     assert captured.ended == "the probe refused: no such device"
 
 
+def test_the_first_refusal_is_reported(tmp_path: Path) -> None:
+    """Where `track` is refused, the commands after it are refused as well."""
+    text = "\\n".join(
+        json.dumps({"t": "error", "ns": 1, "text": why, "cmd": ""})
+        for why in ("no such device", "not tracked", "not tracked")
+    )
+    captured, _, _ = capture(tmp_path, probe(tmp_path, before=f"print('{text}', flush=True)"))
+    assert captured.ended == "the probe refused: no such device"
+
+
 @pytest.mark.parametrize(
     ("code", "error", "text"),
     [
