@@ -134,12 +134,40 @@ static const char *add_devices(struct probe *p, struct volume *v, const struct c
 	return NULL;
 }
 
+static bool is_among(uint32_t dev, const uint32_t *devs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (devs[i] == dev)
+			return true;
+	return false;
+}
+
+/* The number of a partition that is gone may be given to one of another disk (major 259). */
+static void forget_partitions(struct probe *p, struct volume *v, const uint32_t *found, size_t n)
+{
+	size_t i = 0;
+
+	while (i < v->parts) {
+		uint32_t part = v->part[i];
+
+		if (is_among(part, found, n) || !block_device_exists(part)) {
+			i++;
+			continue;
+		}
+		v->part[i] = v->part[--v->parts];
+		(void)publish_dev(p, part);
+	}
+}
+
 /* They are kept, because they cannot be read from a volume that has vanished. */
 static int add_partitions(struct probe *p, struct volume *v)
 {
 	uint32_t found[PARTITIONS_MAX];
 	size_t n = block_partitions(v->dev, found, PARTITIONS_MAX);
 
+	/* Of more than these, some may be left out. */
+	if (n < PARTITIONS_MAX)
+		forget_partitions(p, v, found, n);
 	for (size_t i = 0; i < n && v->parts < PARTITIONS_MAX; i++) {
 		if (has_partition(v, found[i]))
 			continue;

@@ -176,6 +176,19 @@ static void roles_are_those_of_the_volumes(void)
 	CHECK(nothing_is_left());
 }
 
+static void a_partition_that_became_one_of_another_disk_is_forgotten(void)
+{
+	begin();
+	partition_of_a = A | 1;
+	follow("one", KIND_DISK, A, 0, 0);
+	partition_of_a = A | 2;
+	CHECK(!track_partitions(&p, volume_named(&p, "one")));
+	CHECK_EQ(entry(A | 1).roles, 0);
+	CHECK_EQ(entry(A | 2).roles, EB_IS_VOLUME | EB_IS_DISK);
+	leave("one");
+	CHECK(nothing_is_left());
+}
+
 static void a_backing_device_that_stays_a_cache_device_backs_nothing(void)
 {
 	begin();
@@ -365,6 +378,7 @@ static void a_volume_without_addresses_is_followed_and_says_so(void)
 int main(void)
 {
 	RUN(roles_are_those_of_the_volumes);
+	RUN(a_partition_that_became_one_of_another_disk_is_forgotten);
 	RUN(a_backing_device_that_stays_a_cache_device_backs_nothing);
 	RUN(nothing_stays_in_whatever_order_volumes_go);
 	RUN(programs_are_attached_only_while_a_volume_needs_them);
