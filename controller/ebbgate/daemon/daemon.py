@@ -60,7 +60,9 @@ class Daemon:
         self.sysfs = sysfs
         self.recorder = recorder
         self.boot_id = boot_id
-        self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
+        self.probe = EbpfProbe(
+            config.probe_path, self.on_record, self.on_probe_restart, self.on_probe_end
+        )
         self.silence = silence or LoopSilence()
         self.volume_set = VolumeSet(config, sysfs, recorder, journal, boot_id, self.probe.command)
         self.policies = self.volume_set.policies
@@ -183,6 +185,11 @@ class Daemon:
         for volume in self.volumes.values():
             self.probe.command(track_command(volume.volume))
             volume.probe_restarted()
+
+    def on_probe_end(self) -> None:
+        """Forget what the probe saw: nobody tells any more when users return."""
+        for volume in self.volumes.values():
+            volume.signals.on_probe_restart()
 
     # ---- ticks ---------------------------------------------------------------------------------
     async def _tick_forever(self) -> None:

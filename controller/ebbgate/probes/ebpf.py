@@ -90,14 +90,22 @@ def _devno(devno: tuple[int, int]) -> str:
 
 
 class EbpfProbe:
-    """The child process and its commands. `on_record` is called on the event loop."""
+    """The child process and its commands. All is called on the event loop.
+
+    `on_restart`: a child has begun. `on_end`: its records have ended.
+    """
 
     def __init__(
-        self, program: Path, on_record: Callable[[Record], None], on_restart: Callable[[], None]
+        self,
+        program: Path,
+        on_record: Callable[[Record], None],
+        on_restart: Callable[[], None],
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._program = program
         self._on_record = on_record
         self._on_restart = on_restart
+        self._on_end = on_end
         self._process: Process | None = None
         self._stopping = False
         self._greeted = False
@@ -203,6 +211,7 @@ class EbpfProbe:
         finally:
             self._process = None
             os.close(output)
+            self._on_end()
         return await _end(process, _EXIT_S)
 
     async def _read(self, output: int) -> None:

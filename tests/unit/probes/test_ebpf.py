@@ -37,11 +37,15 @@ class ProbeHarness:
         self.records: list[Record] = []
         self.restarts = 0
         self.on_restart: Callable[[], None] = lambda: None
-        self.probe = EbpfProbe(self.program, self.records.append, self._restarted)
+        self.ends = 0
+        self.probe = EbpfProbe(self.program, self.records.append, self._restarted, self._ended)
 
     def _restarted(self) -> None:
         self.restarts += 1
         self.on_restart()
+
+    def _ended(self) -> None:
+        self.ends += 1
 
     def script(self, body: str) -> None:
         # Its first word is the number of the run, so that a later run may do something else.
@@ -191,6 +195,15 @@ def test_a_dead_probe_is_restarted_with_growing_pauses(
     pauses = [text.split("again in ")[1].split(" s")[0] for text in warnings(caplog)]
     assert pauses == ["0.001", "0.002", "0.004", "0.004"]
     assert all("exit code 3" in text and "signals are unknown" in text for text in warnings(caplog))
+
+
+def test_the_end_of_a_probe_is_reported_before_the_pause(
+    harness: ProbeHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ebpf, "BACKOFF_S", (60.0,))
+    harness.script("hello; exit 3")
+    harness.run_until(lambda: harness.ends == 1)
+    assert harness.restarts == 1
 
 
 def test_a_killed_probe_is_restarted(harness: ProbeHarness) -> None:
