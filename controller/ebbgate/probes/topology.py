@@ -55,8 +55,14 @@ def find(sysfs: Sysfs, name: str) -> Volume:
 
 
 def _bcache_volume(sysfs: Sysfs, name: str) -> Volume | None:
-    """None for a flash-only volume (it has no backing device) and for one that is vanishing."""
+    """None for a flash-only volume (it has no backing device) and for one that is vanishing.
+
+    The folder `bcache` of a volume leads to its backing device, that of a flash-only one is its own
+    (super.c, bch_cached_dev_run and flash_dev_run).
+    """
     folder = sysfs.real(BLOCK / name / "bcache")
+    if folder is not None and folder.parent.name == name:
+        return None
     devno = devno_of(sysfs, BLOCK / name)
     backing = describe_device(sysfs, folder.parent.name) if folder else None
     if devno is None or backing is None or folder is None:

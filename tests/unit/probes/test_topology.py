@@ -72,10 +72,13 @@ def test_volumes_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 
 def test_a_flash_only_volume_is_left_out(fake: FakeSysfs) -> None:
-    fake.write("/sys/devices/virtual/block/bcache1/dev", "252:16")
-    fake.write(f"/sys/fs/bcache/{SET_UUID}/volume0/size", "1G")
-    fake.links("bcache1", "/sys/devices/virtual/block/bcache1", "252:16")
-    fake.link("/sys/devices/virtual/block/bcache1/bcache", f"/sys/fs/bcache/{SET_UUID}/volume0")
+    """Its folder `bcache` is its own, with a link to the cache set (super.c, flash_dev_run)."""
+    real, cache_set = "/sys/devices/virtual/block/bcache1", f"/sys/fs/bcache/{SET_UUID}"
+    fake.write(f"{real}/dev", "252:16")
+    fake.write(f"{real}/bcache/size", "1.0G")
+    fake.links("bcache1", real, "252:16")
+    fake.link(f"{real}/bcache/cache", cache_set)
+    fake.link(f"{cache_set}/volume0", f"{real}/bcache")
     assert [found.name for found in topology.discover(fake.sysfs)] == ["bcache0"]
 
 
