@@ -37,15 +37,28 @@ static bool parse_dev(const char *text, uint32_t *dev)
 	return *dev != 0;
 }
 
+static bool has_cache(const struct command *cmd, uint32_t dev)
+{
+	for (size_t i = 0; i < cmd->caches; i++)
+		if (cmd->cache[i] == dev)
+			return true;
+	return false;
+}
+
 static const char *parse_caches(char *text, struct command *cmd)
 {
 	char *save = NULL;
+	uint32_t dev;
 
 	for (char *one = strtok_r(text, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
 		if (cmd->caches == CACHES_MAX)
 			return "more than 8 cache devices";
-		if (!parse_dev(one, &cmd->cache[cmd->caches++]))
+		if (!parse_dev(one, &dev))
 			return "cache= must be MAJ:MIN[,MAJ:MIN]";
+		/* It would count twice. */
+		if (has_cache(cmd, dev))
+			return "cache= names a device twice";
+		cmd->cache[cmd->caches++] = dev;
 	}
 	return NULL;
 }

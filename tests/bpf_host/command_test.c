@@ -73,6 +73,14 @@ static void a_bad_device_number_is_refused(void)
 	CHECK(ok("track d kind=disk volume=4095:1048575"));
 }
 
+static void a_cache_device_is_named_once(void)
+{
+	CHECK(!ok("track d kind=disk volume=1:1 cache=1:2,1:3,1:2"));
+	CHECK(!ok("track d kind=disk volume=1:1 cache=1:2 cache=1:2"));
+	CHECK(ok("track d kind=disk volume=1:1 cache=1:2 cache=1:3"));
+	CHECK_EQ(cmd.caches, 2);
+}
+
 static void the_number_of_cache_devices_is_bounded(void)
 {
 	CHECK(ok("track d kind=disk volume=1:1 cache=1:1,1:2,1:3,1:4,1:5,1:6,1:7,1:8"));
@@ -137,6 +145,7 @@ int main(void)
 	RUN(order_and_white_space_do_not_matter);
 	RUN(a_track_line_that_lacks_something_is_refused);
 	RUN(a_bad_device_number_is_refused);
+	RUN(a_cache_device_is_named_once);
 	RUN(the_number_of_cache_devices_is_bounded);
 	RUN(names_are_plain);
 	RUN(times_have_ranges);
