@@ -66,6 +66,15 @@ uses_of() {
     done
 }
 
+# partitions_of DEVICE: the partitions of a disk, but not those that only hold others (1 KiB).
+partitions_of() {
+    local folder part
+    folder=$(device_folder "$1")
+    for part in "$folder/${folder##*/}"*; do
+        if [[ -e $part/partition && $(knob "$part/size") != 2 ]]; then echo "/dev/${part##*/}"; fi
+    done
+}
+
 uses_of_one() {
     local name=/dev/${1##*/} number mounts swap holder member
     number=$(text_of "$1/dev")

@@ -113,19 +113,38 @@ cache_device() {
         FREE_BYTES=$(((count - used) * pe_bytes))
         return
     fi
-    if [[ -n $vg ]]; then
-        die usage "$1 belongs to the volume group $vg" "remove it from there first: vgreduce $vg $1"
-    fi
+    if [[ -n $vg ]]; then in_other_group "$1" "$vg"; fi
     refuse_in_use "$1"
     if [[ -n $line ]]; then hint="it is a physical volume without a volume group; pvremove $1 makes it blank"; fi
     check_signatures "$1" "$hint"
-    if [[ -z $line && ${seen_signatures[$1]} == *,LVM2_member* ]]; then
-        die usage "$1 is a physical volume that LVM does not show (a filter, or the devices file)" \
-            "make it visible to LVM, or stop using it there; --force does not override this"
-    fi
+    refuse_physical_volumes "$1"
     PV_IS_NEW=1
     # LVM starts the data at 1 MiB, or at the alignment of the device if that is more.
     FREE_BYTES=$(((size_bytes - MIB) / EXTENT_BYTES * EXTENT_BYTES))
+}
+
+# refuse_physical_volumes DEVICE: refuses a device, also with --force, if it or one of its partitions is
+# a physical volume of a volume group or one that LVM does not show. If no volume of the group is
+# active, the kernel does not list it as in use.
+refuse_physical_volumes() {
+    local one line vg found
+    ((force)) || return 0
+    while IFS= read -r one; do
+        found=$(signatures_of "$one")
+        if [[ $found != *,LVM2_member* ]]; then continue; fi
+        need pvs
+        line=$(pv_line "$one")
+        [[ -n $line ]] || die usage \
+            "$one is a physical volume that LVM does not show (a filter, or the devices file)" \
+            "make it visible to LVM, or stop using it there; --force does not override this"
+        IFS='|' read -r _ _ vg _ <<<"$line"
+        if [[ -n $vg ]]; then in_other_group "$one" "$vg"; fi
+    done <<<"$(printf '%s\n' "$1" && partitions_of "$1")"
+}
+
+# in_other_group DEVICE VG: refuses a physical volume.
+in_other_group() {
+    die usage "$1 belongs to the volume group $2" "remove it from there first: vgreduce $2 $1"
 }
 
 # add_pv DEVICE: steps that add the device to the volume group. Without --yes, pvcreate refuses a

@@ -38,6 +38,11 @@ CORE = "2 migration_threshold 2048"
 BROKEN = f"{STATUS}3 metadata2 writeback no_discard_passdown {CORE} {MQ} ro needs_check\n"
 WRITECACHE = "0 1048576 writecache 0 65280 57280 12 10 4 8000 5 6 7 8000 0 1 0\n"
 TABLE = "vg-data: 0 1048576 cache 253:3 253:2 253:4 128 2 metadata2 writeback mq 0\n"
+PARTITION = {
+    "dev/block/8:17": "-> /block/sdb/sdb1",
+    "block/sdb/sdb1/partition": "1\n",
+    "block/sdb/sdb1/dev": "8:17\n",
+}
 SUPERBLOCK = "0x1018,bcache\n"
 BACKING_SUPERBLOCK = (
     "sb.version\t\t1 [backing device]\ndev.sectors_per_block\t8\n"

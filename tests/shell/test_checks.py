@@ -16,6 +16,7 @@ from tests.shell.machines import (
     BCACHE_TREE,
     CACHE_SUPERBLOCK,
     INDEX,
+    PARTITION,
     SCENARIOS,
     SET,
     STACK,
@@ -28,11 +29,6 @@ from tests.shell.recorded import UUID, Machine
 ATTACH = ("lvmcache-attach", "--yes", "vg/data", "/dev/sdb")
 FORCE = (ATTACH[0], "--force", *ATTACH[1:])
 DETACH = ("bcache-detach", "--yes", "--free", "bcache0")
-PARTITION = {
-    "dev/block/8:17": "-> /block/sdb/sdb1",
-    "block/sdb/sdb1/partition": "1\n",
-    "block/sdb/sdb1/dev": "8:17\n",
-}
 UNREGISTER = f"echo 1 > /sys/{SET}/unregister"
 
 
