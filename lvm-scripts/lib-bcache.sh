@@ -96,6 +96,36 @@ block_bytes() {
     echo "$((one > other ? one : other))"
 }
 
+# set_block_bytes SET_UUID: the block size of a running set.
+set_block_bytes() {
+    local file=$SYS/fs/bcache/$1/block_size text
+    text=$(text_of "$file")
+    [[ $text =~ ^[1-9][0-9.]*k?$ ]] || die not_here "a check failed: $file is '$text'" "cat $file"
+    bcache_bytes "$text"
+}
+
+# check_block BLOCK_BYTES SECTOR_BYTES: refuses what the kernel refuses (drivers/md/bcache/super.c), and
+# blocks that are smaller than a sector.
+check_block() {
+    local most
+    most=$(getconf PAGESIZE 2>/dev/null) || most=4096
+    if (($1 > most || ($1 & ($1 - 1)))); then
+        die usage "blocks of $(human "$1") are not possible" \
+            "use a power of two from $(short_size "$2") to $(short_size "$most")"
+    fi
+    if (($1 < $2)); then
+        die usage "blocks of $(human "$1") are smaller than the sectors of a device ($(human "$2"))" \
+            "use at least --block $(short_size "$2"); an existing backing device keeps its blocks"
+    fi
+}
+
+# set_is_absent BACKING: refuses a backing device whose set is not registered: the kernel neither writes
+# its data back nor detaches it.
+set_is_absent() {
+    die not_here "the cache set of $1 is not registered; nothing was changed" \
+        "register its cache device first: echo DEVICE > $SYS/fs/bcache/register"
+}
+
 # read_superblock DEVICE: fills SUPERBLOCK from bcache-super-show, for example [sb.version].
 read_superblock() {
     local text name value
