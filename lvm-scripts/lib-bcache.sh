@@ -220,7 +220,7 @@ register() {
     local folder
     folder=$(device_folder "$1")/bcache
     stop_if_interrupted
-    show "echo $1 > $SYS/fs/bcache/register"
+    show "echo $(quoted "$1") > $SYS/fs/bcache/register"
     if ((dry_run)); then return; fi
     if [[ ! -e $folder ]]; then uninterrupted write_file "$1" "$SYS/fs/bcache/register" || true; fi
     uninterrupted wait_for "$PATIENCE_SECONDS" test -e "$folder" ||
@@ -234,7 +234,9 @@ stop_line() { # FOLDER FILE: stops what is registered in FOLDER by writing to FI
 
 # The kernel closes a device a moment after its folder is gone; until then wipefs finds it busy.
 unmake_line() { # DEVICE: removes its superblock of bcache
-    echo "timeout $PATIENCE_SECONDS sh -c 'until wipefs --offset $BCACHE_MAGIC_OFFSET --types bcache $1; do sleep 0.2; done'"
+    local wipe
+    wipe=$(quoted wipefs --offset "$BCACHE_MAGIC_OFFSET" --types bcache "$1")
+    quoted timeout "$PATIENCE_SECONDS" sh -c "until $wipe; do sleep 0.2; done"
 }
 
 # unmake DEVICE: a step: the same.

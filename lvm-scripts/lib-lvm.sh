@@ -187,8 +187,10 @@ add_cache_lv() {
         dry lvcreate --yes -an -Zn -Wn -n "$1" -l "$(($2 / EXTENT_BYTES))" "$VG" "$3"
 }
 
-# free_name NAME: refuses a name that is taken.
+# free_name NAME: refuses a name that LVM does not take, or that is taken.
 free_name() {
+    [[ $1 =~ ^[A-Za-z0-9+_.][A-Za-z0-9+_.-]{0,126}$ && $1 != . && $1 != .. ]] ||
+        die usage "not a name for a volume: $1" "use letters, digits and + _ . - with --name, at most 127"
     if [[ -n $(fact "$1" lv_layout) ]]; then
         die usage "$VG/$1 exists" "choose another name with --name, or use that volume with --cache-lv $1"
     fi

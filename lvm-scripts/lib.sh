@@ -96,18 +96,21 @@ value_of() {
     printf '%s' "$2"
 }
 
-# bytes_of SIZE: 64k, 1m, 2g, 1t in powers of 1024; a bare number is bytes.
+# bytes_of SIZE: 64k, 1m, 2g, 1t in powers of 1024; a bare number is bytes. Above 0, below 1024 PiB.
 bytes_of() {
-    local number=${1%[kKmMgGtT]} unit=${1##*[0-9]}
-    [[ $number =~ ^[0-9]{1,15}$ ]] ||
-        die usage "not a size: $1" "use a whole number with k, m, g or t, such as 64k"
-    case $unit in
-    '') echo "$((10#$number))" ;;
-    k | K) echo "$((10#$number << 10))" ;;
-    m | M) echo "$((10#$number << 20))" ;;
-    g | G) echo "$((10#$number << 30))" ;;
-    t | T) echo "$((10#$number << 40))" ;;
+    local number=${1%[kKmMgGtT]} shift=0 bytes=0
+    case ${1##*[0-9]} in
+    k | K) shift=10 ;;
+    m | M) shift=20 ;;
+    g | G) shift=30 ;;
+    t | T) shift=40 ;;
     esac
+    if [[ $number =~ ^[0-9]{1,15}$ ]] && ((10#$number < 1 << (60 - shift))); then
+        bytes=$((10#$number << shift))
+    fi
+    ((bytes > 0)) ||
+        die usage "not a size: $1" "use a whole number above 0 with k, m, g or t, such as 64k"
+    echo "$bytes"
 }
 
 # seconds_of TEXT: a whole number above 0.

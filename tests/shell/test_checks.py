@@ -316,3 +316,45 @@ def test_a_closed_output_does_not_stop_a_roll_back(tmp_path: Path) -> None:
     os.close(reader)
     process.wait(50)
     assert machine.state() == before
+
+
+# ---- odd names and sizes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", ["lvmcache-attach", "writecache-attach"])
+@pytest.mark.parametrize("name", ["-x", "..", "x" * 128, "x; touch executed"])
+def test_a_name_that_lvm_does_not_take_is_refused_before_the_first_step(
+    name: str, script: str, tmp_path: Path
+) -> None:
+    """The check whether a failed lvcreate has made the volume would run what is in the name."""
+    name = name.replace("executed", f"{tmp_path}/executed")
+    machine = Machine(tmp_path, fault="3 fails")
+    argv = (script, "--yes", "--name", name, "vg/data", "/dev/sdb")
+    refused(machine, argv, 64, f"not a name for a volume: {name}")
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "size"),
+    [
+        *(("--bucket", size) for size in ("0", "1048576t", "16777217t", "999999999999999t", "k")),
+        *(("--erase-block", "0"), ("--block", "0k")),
+    ],
+)
+def test_a_size_that_is_none_or_too_large_is_refused(
+    option: str, size: str, tmp_path: Path
+) -> None:
+    argv = ("bcache-attach", "--yes", option, size, "/dev/sda", "/dev/sdb")
+    refused(Machine(tmp_path), argv, 64, f"not a size: {size}")
+
+
+def test_a_roll_back_quotes_the_name_of_a_device(tmp_path: Path) -> None:
+    """udev writes a space of a label as a backslash and its number."""
+    device = "/dev/disk/by-partlabel/a\\x20disk"
+    machine = Machine(tmp_path, fault="5 fails")
+    machine.install()
+    before = machine.state()
+    text = machine.run("bcache-attach", "--yes", "/dev/sda", device)
+    assert "everything that this run changed is as it was before" in text
+    assert machine.state() == before
+    assert "+ echo '/dev/disk/by-partlabel/a\\x20disk' > /sys/fs/bcache/register" in text
