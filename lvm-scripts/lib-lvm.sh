@@ -230,15 +230,20 @@ metadata_bytes() {
     round_up "$(round_up "$bytes" "$MIB")" "$EXTENT_BYTES"
 }
 
-# pvs_of LV: the devices of it and of its hidden parts (data and metadata of a pool).
+# pvs_of LV: the devices of it and of its hidden parts (data and metadata of a pool, images of a raid).
 pvs_of() {
     awk -F '|' -v lv="$1" '
-        { gsub(/ /, "", $NF) }
-        $1 == lv || $1 == lv "_cdata" || $1 == lv "_cmeta" {
-            count = split($NF, devices, ",")
-            for (i = 1; i <= count; i++)
-                if (devices[i] ~ /^\/dev\// && sub(/\([0-9]+\)$/, "", devices[i])) print devices[i]
-        }' <<<"$GROUP" | sort -u | grep . || die not_here "no device of $VG/$1 is known" "lvs -a -o +devices"
+        function walk(name,    parts, count, i) {
+            count = split(devices[name], parts, ",")
+            for (i = 1; i <= count; i++) {
+                if (!sub(/\([0-9]+\)$/, "", parts[i])) continue
+                if (parts[i] ~ /^\/dev\//) print parts[i]
+                else if (parts[i] != name) walk(parts[i])
+            }
+        }
+        { gsub(/ /, "", $NF); devices[$1] = devices[$1] "," $NF }
+        END { walk(lv); walk(lv "_cdata"); walk(lv "_cmeta") }' <<<"$GROUP" | sort -u | grep . ||
+        die not_here "no device of $VG/$1 is known" "lvs -a -o +devices"
 }
 
 # Whether a detach removes the cache volume (--remove) and frees its devices (--free).
@@ -248,7 +253,7 @@ remove=0 free=0
 # the spare for repairs together with the last pool.
 others_on() {
     awk -F '|' -v device="$1" -v pool="$POOL" '
-        $1 == pool || index($1, pool "_c") == 1 { next }
+        $1 == pool || index($1, pool "_c") == 1 || index($1, pool "_r") == 1 { next }
         $2 ~ /pool/ { pools = 1 }
         {
             count = split($NF, parts, ",")

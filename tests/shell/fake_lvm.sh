@@ -80,7 +80,8 @@ run_lvconvert() {
         if [ -z "$name" ]; then name=$(option --cachepool "$@") suffix=cpool; fi
         lv_line "$name" >/dev/null || refuse "no $name"
         set_data '$2 = "cache"; $4 = "'"${name}_$suffix"'"; $7 = "'"$(option --cachemode "$@")"'"
-            $8 = "'"$(option --cachepolicy "$@")"'"; $9 = "'"$(option --chunksize "$@" | tr -d b)"'"'
+            $8 = "'"$(option --cachepolicy "$@")"'"; $9 = "'"$(option --chunksize "$@" | tr -d b)"'"
+            $10 = "'"$(option --cachesettings "$@" | tr ' ' ,)"'"'
         rename_lv "$name" "${name}_$suffix"
         echo "$CACHE_TABLE" >"$state/dm_table"
         cache_status "$(option --cachemode "$@")" 0

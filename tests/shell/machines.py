@@ -22,6 +22,19 @@ POOL_LVS = (
     "fast_cpool_cmeta|linear|active||4194304|0|||||/dev/sdc(8)\n"
     "data_corig|linear|active||4194304|0|||||/dev/sda(0)\n"
 )
+RAID_POOL_LVS = (
+    "data|cache|active|fast_cpool|4194304|0|writeback|smq|131072||data_corig(0)\n"
+    "fast_cpool|cache,pool|active||4194304|0|writeback|smq|131072||fast_cpool_cdata(0)\n"
+    + "".join(
+        f"fast_cpool_{part}|raid,raid1|active||4194304|0|||||"
+        f"fast_cpool_{part}_rimage_0(0),fast_cpool_{part}_rimage_1(0)\n"
+        f"fast_cpool_{part}_rimage_0|linear|active||4194304|0|||||/dev/sdb({at})\n"
+        f"fast_cpool_{part}_rimage_1|linear|active||4194304|0|||||/dev/sdc({at})\n"
+        for part, at in (("cdata", 16), ("cmeta", 8))
+    )
+    + "data_corig|linear|active||4194304|0|||||/dev/sda(0)\n"
+)
+"""A mirrored cache pool, as lvmcache(7) recommends for writeback."""
 WRITECACHE_LVS = (
     "data|writecache|active|wc_cvol|4194304|0||||high_watermark=60,cleaner=0|data_wcorig(0)\n"
     "wc_cvol|linear|active||4194304|0|||||/dev/sdb(0)\n"
