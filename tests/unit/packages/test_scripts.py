@@ -61,6 +61,7 @@ class Host:
         text = script.replace("@VERSION@", VERSION)
         text = text.replace("/run/systemd/system", f"{self.folder}/run")
         text = text.replace("/etc/systemd/system", f"{self.folder}/etc")
+        text = text.replace("/usr/local", f"{self.folder}/local")
         return subprocess.run(
             ["/bin/sh", "-s", "--", *words],
             input=text,
@@ -91,6 +92,35 @@ def host(tmp_path: Path) -> Host:
     for name in ("systemd-sysusers", "find"):
         host.stand_in(name)
     return host
+
+
+# ---- removal and purge ---------------------------------------------------------------------------
+def purge(host: Host, package: str) -> list[str]:
+    """Return what a purge changes."""
+    for name in ("rm", "getent", "userdel", "groupdel"):
+        host.stand_in(name)
+    assert host.run(deb(f"{package}.postrm"), "purge").returncode == 0
+    calls = host.calls() if (host.folder / "calls").exists() else []
+    return [call for call in calls if not call.startswith("getent")]
+
+
+def test_a_purge_removes_files_user_and_group(host: Host) -> None:
+    assert purge(host, "ebbgate") == [
+        "rm -rf /etc/ebbgate /var/lib/ebbgate /run/ebbgate /run/ebbgate-warm.sock",
+        "userdel ebbgate",
+        "groupdel ebbgate",
+    ]
+    (host.folder / "calls").unlink()
+    assert purge(host, "ebbgate-web") == ["rm -f /etc/ebbgate/web-token"]
+
+
+@pytest.mark.parametrize("package", ["ebbgate", "ebbgate-web"])
+def test_a_purge_keeps_what_the_ebbgate_of_make_install_uses(host: Host, package: str) -> None:
+    """The package was removed, and ebbgate installed from its sources, before the purge."""
+    here = host.folder / "local/lib/ebbgate/ebbgate/__init__.py"
+    here.parent.mkdir(parents=True)
+    here.touch()
+    assert purge(host, package) == []
 
 
 Remove = Callable[[Host], subprocess.CompletedProcess[str]]
