@@ -12,8 +12,8 @@ from typing import Any, Final
 import click
 
 from ebbgate import __version__
-from ebbgate.cli.context import Command, Context, print_error, with_context
-from ebbgate.cli.output import discard_output, open_output
+from ebbgate.cli.context import Command, Context, Seconds, print_error, with_context
+from ebbgate.cli.output import discard_output, open_streams
 from ebbgate.errors import EbbgateError, OutputError, UsageError
 
 EXIT_INTERRUPTED: Final = 130
@@ -108,7 +108,7 @@ def _path_option(name: str, metavar: str, about: str) -> Callable[[Command], Com
 @_path_option("--runtime-dir", "FOLDER", "Folder of the control socket (default /run/ebbgate).")
 @click.option(
     "--patience",
-    type=click.FloatRange(0.1, 600),
+    type=Seconds(0.1, 600),
     metavar="SECONDS",
     help="Seconds to wait for the daemon (default 5).",
 )
@@ -132,7 +132,7 @@ def app(
 def main(argv: Sequence[str] | None = None, context: Context | None = None) -> int:
     """Run one command and return its exit code. Never raises, whatever the user typed."""
     context = context or Context()
-    open_output()
+    open_streams()
     try:
         result = app.main(
             list(argv) if argv is not None else None,

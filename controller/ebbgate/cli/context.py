@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import os
 import sys
 import time
@@ -109,6 +110,19 @@ def volume_argument(required: bool = True) -> Callable[[Command], Command]:
 def _volume_names(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     names = [volume.title for volume in discover(ctx.ensure_object(Context).sysfs)]
     return [name for name in names if name.startswith(begun)]
+
+
+class Seconds(click.FloatRange):
+    """A finite number of seconds: `nan` is in every range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Fails for what is no number that a clock can wait for."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return found
 
 
 def duration_of(option: str, text: str, hint: str = "") -> int:

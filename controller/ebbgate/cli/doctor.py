@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
+from ebbgate.cli.context import Context, Document, Seconds, emit, volume_argument, with_context
 from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.doctor_view import draw
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @volume_argument(required=False)
 @click.option(
     "--measure",
-    type=click.FloatRange(0.1, 600),
+    type=Seconds(0.1, 600),
     metavar="SECONDS",
     help="Measure for this time what each event costs the running probe (needs root).",
 )

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tells errors of stdout from those of files. I/O: stdout."""
+"""Tells errors of stdout from those of files, and drops what stderr does not take.
+
+I/O: the three standard streams.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _STDOUT = 1
+_STDERR = 2
 
 
 class _Stdout(io.FileIO):
@@ -29,11 +33,35 @@ class _Stdout(io.FileIO):
             raise OutputError(text, reader_gone=error.errno == errno.EPIPE) from error
 
 
-def open_output() -> None:
+class _Stderr(io.FileIO):
+    """Stderr; what cannot be written is dropped: no message may stop a command, nor change its exit
+    code.
+    """
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write what can be written."""
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def open_streams() -> None:
+    """Make each standard stream safe to use, one that was closed included.
+
+    One that is not the process's own is left alone. In the order of their numbers: a file that is
+    opened takes the lowest that is free.
+    """
+    if sys.__stdin__ is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
+    _open_stdout()
+    _open_stderr()
+
+
+def _open_stdout() -> None:
     """Let writes to stdout raise OutputError, and print what its encoding lacks as `?`.
 
-    A stdout that was closed takes everything, so that a restore is not stopped by it. One that is
-    not the process's own is left alone.
+    A stdout that was closed takes everything, so that a restore is not stopped by it.
     """
     own = sys.__stdout__
     if own is None:
@@ -42,6 +70,18 @@ def open_output() -> None:
         raw = io.BufferedWriter(_Stdout(_STDOUT, "w", closefd=False))
         sys.stdout = io.TextIOWrapper(
             raw, encoding=own.encoding, errors="replace", line_buffering=own.line_buffering
+        )
+
+
+def _open_stderr() -> None:
+    """Let nothing that is written to stderr fail."""
+    own = sys.__stderr__
+    if own is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    elif sys.stderr is own:
+        raw = io.BufferedWriter(_Stderr(_STDERR, "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(
+            raw, encoding=own.encoding, errors=own.errors, line_buffering=True
         )
 
 

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from ebbgate.cli.context import Context, duration_of, with_context
+from ebbgate.cli.context import Context, Seconds, duration_of, with_context
 from ebbgate.errors import Unavailable
 from ebbgate.probes.capture import Capture, Captured, CaptureSettings
 from ebbgate.probes.topology import find
@@ -22,7 +22,7 @@ def _duration(_ctx: click.Context, param: click.Parameter, value: str) -> int:
 @click.argument("device")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.1),
+    type=Seconds(0.1, 1e9),
     help="Stop after this time; without it, stop with Ctrl-C.",
 )
 @click.option(

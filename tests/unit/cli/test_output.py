@@ -76,3 +76,58 @@ def test_a_closed_stdout_stops_no_command(folder: Path) -> None:
     argv = ["sh", "-c", 'exec "$@" >&-', "sh", *machine.argv(folder, "status", "--json")]
     done = subprocess.run(argv, env=environment(), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+# ---- what else may be closed or full -------------------------------------------------------------
+def run_in_shell(folder: Path, streams: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command with its streams redirected as a shell does it."""
+    argv = ["sh", "-c", f'exec "$@" {streams}', "sh", *machine.argv(folder, *words)]
+    return subprocess.run(argv, env=environment(), capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("json_option", [[], ["--json"]])
+def test_an_error_has_its_exit_code_where_it_cannot_be_printed(
+    folder: Path, streams: str, json_option: list[str]
+) -> None:
+    done = run_in_shell(folder, streams, *json_option, "status", "nosuch")
+    assert (done.returncode, done.stdout, done.stderr) == (66, b"", b"")
+
+
+def test_an_error_has_its_exit_code_where_nobody_reads_it(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = machine.argv(folder, "status", "nosuch")
+    done = subprocess.run(argv, env=environment(), stderr=writing, check=False)
+    os.close(writing)
+    assert done.returncode == 66
+
+
+@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full"])
+def test_a_restore_goes_on_where_a_warning_cannot_be_printed(folder: Path, streams: str) -> None:
+    settings = folder / "wrong.toml"
+    settings.write_text("newer_key = 1\n")
+    done = run_in_shell(folder, streams, "--config", str(settings), "restore")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"nothing to restore: ebbgate has changed no knob\n"
+
+
+def test_a_closed_stdin_has_no_recording(folder: Path) -> None:
+    done = run_in_shell(folder, "<&-", "replay", "-")
+    assert done.returncode == 66
+    assert done.stderr.startswith(b"ebbgate: - is not a recording\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--patience", "nan", "status"],
+        ["doctor", "--measure", "nan"],
+        ["record", "bcache0", "--seconds", "nan"],
+        ["record", "bcache0", "--seconds", "inf"],
+    ],
+)
+def test_a_time_that_no_clock_can_wait_for_is_refused(folder: Path, words: list[str]) -> None:
+    done = run_in_shell(folder, "", *words)
+    assert done.returncode == 64, done.stderr
+    assert b"Invalid value for" in done.stderr
