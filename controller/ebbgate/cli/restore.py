@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sqlite3
 import time
 from collections.abc import Collection
@@ -36,6 +37,7 @@ from ebbgate.probes.dm_status import lvm_dm_name
 from ebbgate.probes.topology import find
 from ebbgate.store import state_dirs
 from ebbgate.store.access import make_runtime_folder, runtime_folder_refused
+from ebbgate.store.connection import Damaged
 from ebbgate.store.daemon_lock import DaemonLock, Holder, LockHeld, LockRole
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
@@ -212,7 +214,16 @@ def _from_journal(
     """Write the originals of one journal; return what was done, what the journal lacks, and the
     volumes of which it had originals.
     """
-    journal = UnrestoredOriginals.open(path, last_written, renew=False)
+    try:
+        journal = UnrestoredOriginals.open(path, last_written, renew=False)
+    except Damaged as error:
+        # Its own hint is for ebbgated: to run this command.
+        error.hint = (
+            "no original in it can be read: reboot, since the kernel then starts with its own"
+            f" values; then move it away: mv {shlex.quote(str(path))}"
+            f" {shlex.quote(f'{path}.damaged')}"
+        )
+        raise
     try:
         saved = {entry.volume for entry in journal.entries()}
         name = _name_among(context, volume, saved) if volume and saved else None

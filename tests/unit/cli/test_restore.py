@@ -133,6 +133,18 @@ def test_json_lists_each_knob(cli: Cli) -> None:
     }
 
 
+def test_a_journal_without_a_readable_original_names_a_way_out(cli: Cli) -> None:
+    """`ebbgate restore` itself was the next step; a package could not be removed any more."""
+    path = cli.state_dir / "journal.db"
+    path.write_text("somebody's shopping list\n" * 400)
+    result = cli("restore")
+    assert result.code == 69
+    assert "run ebbgate restore" not in result.err
+    assert "no original in it can be read: reboot" in result.err
+    assert f"then move it away: mv {path} {path}.damaged" in result.err
+    assert path.exists()
+
+
 # ---- settings with an error ---------------------------------------------------------------------
 @pytest.mark.parametrize("line", ["newer_key = 1", 'mode = "enforc"', 'tick = "250ms'])
 def test_an_error_in_the_settings_is_named_and_does_not_stop_a_restore(cli: Cli, line: str) -> None:
