@@ -32,7 +32,7 @@ from ebbgate.doctor.remedy import (
     is_undo,
     undo_commands,
 )
-from ebbgate.kernel.run import run
+from ebbgate.kernel.run import run_unkilled
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
@@ -85,7 +85,7 @@ def _carry_out(context: Context, advice: Advice, change: Change, volume: Volume)
     undo = undo_commands(change, volume)
     document: dict[str, Any] = {"id": advice.id, "volume": volume.name, "undo": undo}
     if change.argv:
-        done = run(change.argv, timeout_s=_LVM_TIMEOUT_S)
+        done = run_unkilled(change.argv, timeout_s=_LVM_TIMEOUT_S)
         output = done.stdout.strip() or f"done: {shlex.join(change.argv)}"
         return {**document, "outcome": [output]}
     answer = ask(context, IntentKind.APPLY, volume, {"id": advice.id})

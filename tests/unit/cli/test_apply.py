@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,14 @@ def test_an_lvm_command_is_run_and_its_undo_printed(cli: Cli, mapped: Path) -> N
     )
     assert mapped.read_text() == "--cachesettings migration_threshold=2048 vg/data\n"
     assert cli.intents() == []
+
+
+def test_an_interrupt_does_not_kill_lvm(cli: Cli, mapped: Path) -> None:
+    """LVM delays SIGINT while a volume is suspended; killed there, it would leave it so."""
+    (mapped.parent / "bin/lvchange").write_text(
+        f"#!/bin/sh\ntrap '' INT\nkill -INT {os.getpid()}\nsleep 0.5\necho resumed >> {mapped}\n"
+    )
+    cli.fake.sysfs = Sysfs(cli.fake.root, fake_lvm(cli.fake, FakeCache(threshold=40960)))
+    result = cli("apply", "EBB-305", "vg/data", "--yes")
+    assert (result.code, mapped.read_text()) == (0, "resumed\n")
+    assert "undo: lvchange --cachesettings migration_threshold=default vg/data" in result.out
