@@ -5,16 +5,18 @@
 # The units and programs of `make install` would be found before those of this package.
 remove_local_install() {
 	echo "ebbgate: removing the ebbgate of 'make install' from /usr/local; settings and history stay"
-	if command -v systemctl >/dev/null; then
-		systemctl disable --quiet ebbgate-web.service ebbgated.service || true
-	fi
 	if [ -d /run/systemd/system ]; then
 		systemctl stop ebbgate-web.service ebbgated.service || true
 	fi
 	if systemctl is-active --quiet ebbgated.service 2>/dev/null || ! put_back; then
 		echo "ebbgate: ebbgated did not stop, or not every knob could be restored (see above), so" \
-			"nothing is installed; try: ebbgate restore, or reboot, then install again" >&2
+			"nothing is installed; try: ebbgate restore, or reboot, then install again;" \
+			"until then the one in /usr/local starts again at the next boot" >&2
 		exit 1
+	fi
+	# Not before: after a failure that one is still the only ebbgate.
+	if command -v systemctl >/dev/null; then
+		systemctl disable --quiet ebbgate-web.service ebbgated.service || true
 	fi
 	rm -f @LOCAL_FILES@
 	rm -rf /usr/local/lib/ebbgate /usr/local/lib/systemd/system/ebbgated.service.d/group.conf \

@@ -123,6 +123,32 @@ def test_a_purge_keeps_what_the_ebbgate_of_make_install_uses(host: Host, package
     assert purge(host, package) == []
 
 
+# ---- an ebbgate of make install ------------------------------------------------------------------
+@pytest.mark.parametrize(("code", "changes"), [(0, ["stop", "disable"]), (74, ["stop"])])
+def test_an_installation_that_fails_leaves_the_services_of_make_install_enabled(
+    host: Host, code: int, changes: list[str]
+) -> None:
+    """What is not replaced must start again at the next boot."""
+    for name in ("rm", "rmdir"):
+        host.stand_in(name)
+    host.stand_in("systemctl", '[ "$1" != is-active ]')
+    (host.folder / "local/bin").mkdir(parents=True)
+    for name in ("bin/ebbgate", "lib/ebbgate/ebbgate/__init__.py"):
+        path = host.folder / "local" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\nexit {code}\n")
+        path.chmod(0o755)
+    script = deb("ebbgate.preinst").replace(
+        "#LOCAL-INSTALL#", (DEBIAN.parent / "local-install.sh").read_text()
+    )
+    done = host.run(script, "install")
+    assert done.returncode == (1 if code else 0), done.stdout
+    calls = [call.split()[1] for call in host.calls() if call.startswith("systemctl")]
+    assert [call for call in calls if call in ("stop", "disable")] == changes
+    assert ("rm" in {call.split()[0] for call in host.calls()}) == (code == 0)
+    assert ("starts again at the next boot" in done.stdout) == (code != 0)
+
+
 Remove = Callable[[Host], subprocess.CompletedProcess[str]]
 REMOVALS = [
     pytest.param(lambda host: host.run(deb("ebbgate.prerm"), "remove"), id="deb"),
