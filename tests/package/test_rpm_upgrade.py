@@ -118,7 +118,8 @@ def test_an_erasure_stops_first_restores_and_leaves_only_settings_and_data(
     assert installed(system) == []
     assert system.knob() == "10"
     units = [call for call in systemctl.taken() if call != "daemon-reload"]
-    assert units == ["disable ebbgate-web.service", "disable ebbgated.service"]
+    stopped = ["disable ebbgate-web.service", "stop ebbgated.service"]
+    assert units == [*stopped, "disable ebbgated.service"]
     assert kept(system) == KEPT
     assert system.check("getent", "passwd", "ebbgate")
     new = system.files() - before
