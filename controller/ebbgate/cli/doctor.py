@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -26,6 +29,10 @@ from ebbgate.probes.topology import discover, find
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
+
+
+_SIGNALLED: Final = 128
+"""Plus its number: the exit code of a program that a signal has ended, as a shell gives it."""
 
 
 @click.command()
@@ -108,9 +115,32 @@ def _cost(context: Context, seconds: float | None) -> cost.Cost:
     if seconds is None:
         return cost.read(context.proc)
     try:
-        return cost.measure(context.proc, seconds)
+        with _ended_by_exception():
+            return cost.measure(context.proc, seconds)
     except PermissionError as error:
         raise PermissionDenied("--measure needs root", "run it again with sudo") from error
+
+
+@contextmanager
+def _ended_by_exception() -> Iterator[None]:
+    """Let signals end the program by an exception: else the kernel would go on counting."""
+    # One that is ignored (nohup) stays so.
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    ]
+    for number in numbers:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(_SIGNALLED + number)
 
 
 def _link(context: Context) -> Link:

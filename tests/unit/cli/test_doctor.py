@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -191,3 +194,32 @@ def test_it_fits_80_columns(cli: Cli) -> None:
     copied = ("      echo ", "      sudo ", "      ACTION")
     assert max(len(line) for line in lines if not line.startswith(copied)) <= 80
     assert not [line for line in lines if line.endswith("…")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_measurement_that_a_signal_ends_switches_the_counting_off(
+    cli: Cli, number: signal.Signals
+) -> None:
+    """Counting costs each run of each BPF program some time, for ever if it stays on."""
+    switch = cli.proc / "sys/kernel/bpf_stats_enabled"
+    switch.write_text("0\n")
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), number))
+    before = signal.signal(number, signal.SIG_DFL)
+    timer.start()
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli("doctor", "--measure", "20")
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    assert ended.value.code == 128 + number
+    assert switch.read_text() == "0\n"
+
+
+def test_a_measurement_leaves_a_signal_that_is_ignored_ignored(cli: Cli) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGHUP)).start()
+    try:
+        assert cli("doctor", "--measure", "0.5").code == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
