@@ -154,7 +154,9 @@ def main(argv: Sequence[str] | None = None, context: Context | None = None) -> i
         return error.exit_code
     except click.UsageError as error:
         wrong = UsageError(error.format_message(), _usage_hint(error))
-        print_error(wrong, context.json)
+        # Words that cannot be parsed have set no option yet.
+        words = sys.argv[1:] if argv is None else argv
+        print_error(wrong, context.json or "--json" in words)
         return wrong.exit_code
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED

@@ -131,3 +131,19 @@ def test_a_time_that_no_clock_can_wait_for_is_refused(folder: Path, words: list[
     done = run_in_shell(folder, "", *words)
     assert done.returncode == 64, done.stderr
     assert b"Invalid value for" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status", "--json", "--nosuch"],
+        ["status", "--nosuch", "--json"],
+        ["status", "--json", "a", "b"],
+        ["doctor", "--json", "--measure", "soon"],
+        ["explain", "--json"],
+    ],
+)
+def test_a_wrong_command_line_is_json_too(folder: Path, words: list[str]) -> None:
+    done = run(folder, words, subprocess.PIPE)
+    assert done.returncode == 64
+    assert json.loads(done.stderr)["error"]["code"] == 64
