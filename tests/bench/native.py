@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 
@@ -95,7 +95,12 @@ def biolatency(_device: str) -> Iterator[None]:
             process.terminate()
 
 
-TOOLS: dict[str, Tool] = {"ebbgate": probed, "biolatency": biolatency}
+def none(_device: str) -> AbstractContextManager[None]:
+    """No tool: how far its ratio is from 1 is the error of the others."""
+    return nullcontext()
+
+
+TOOLS: dict[str, Tool] = {"ebbgate": probed, "biolatency": biolatency, "none": none}
 
 
 @contextmanager

@@ -107,4 +107,4 @@ def run(context: Context) -> Report:
     return Report("probe-cost", runs, ratios, goals)
 
 
-SCENARIO = Scenario("probe-cost", "the probe adds few instructions to a request", 12, run)
+SCENARIO = Scenario("probe-cost", "the probe adds few instructions to a request", 16, run)
