@@ -23,6 +23,10 @@ export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)/packaging:$(CURDIR)
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Rules name paths without quotes: `rm -rf` would take one with a space for two.
+wrong_path = $(or $(if $(word 2,$(1)),has a space),$(if $(filter-out /%,$(1)),does not begin with /))
+$(foreach name,PREFIX DESTDIR,$(if $(call wrong_path,$($(name))),\
+	$(error $(name)='$($(name))' $(call wrong_path,$($(name))): choose another folder)))
 BINDIR := $(PREFIX)/bin
 SBINDIR := $(PREFIX)/sbin
 LIBDIR := $(PREFIX)/lib/ebbgate
@@ -308,7 +312,8 @@ install-group:
 		$(group_conf); \
 		install -d -m 2750 -g ebbgate $(STATEDIR); \
 		find $(STATEDIR) -maxdepth 1 -name 'history.db*' -type f -exec chgrp ebbgate {} +; \
-		$(BINDIR)/ebbgate web-token > /dev/null 2>&1 || $(BINDIR)/ebbgate web-token --new > /dev/null; \
+		$(BINDIR)/ebbgate web-token > /dev/null 2>&1 || $(BINDIR)/ebbgate web-token --new > /dev/null \
+			|| echo "changes in the dashboard need a token, once this is mended: ebbgate web-token --new"; \
 	else echo "no group ebbgate: ebbgate-web cannot run here"; fi
 
 group_conf = for unit in ebbgated ebbgate-restore; do \
@@ -323,8 +328,11 @@ launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: G
 
 uninstall: ## put every knob back, then remove what install put there
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
-		systemctl disable --now ebbgate-web ebbgated || true; fi
+		systemctl stop ebbgate-web ebbgated || true; fi
 	@if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]]; then $(BINDIR)/ebbgate restore; fi
+	@# Not before: what is not removed must start again at the next boot.
+	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
+		systemctl disable ebbgate-web ebbgated || true; fi
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED) $(BCC_INSTALLED))
 	for unit in ebbgated ebbgate-restore; do rm -rf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; \
 		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done
