@@ -36,6 +36,7 @@ class RecordingSink(NoJournal):
         self.latencies: list[int] = []
         self.status = VolumeStatus()
         self.late_ns: list[int] = []
+        self.sampled: list[Frame] = []
         self.open: set[str] = set()
 
     def decision(self, decision: Decision, number: int) -> None:
@@ -56,7 +57,7 @@ class RecordingSink(NoJournal):
         self.status = status
 
     def sample(self, frame: Frame) -> None:
-        """Not looked at here."""
+        self.sampled.append(frame)
 
     def edge(self, edge: Edge, late_ns: int) -> None:
         self.late_ns.append(late_ns)

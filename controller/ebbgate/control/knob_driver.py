@@ -77,7 +77,7 @@ class EventSink(Protocol):
         """The volume's status."""
 
     def sample(self, frame: Frame) -> None:
-        """A frame for the history."""
+        """The frame of each tick; the history keeps one a second."""
 
     def edge(self, edge: Edge, late_ns: int) -> None:
         """An edge, and how long after it was due it was handled."""

@@ -174,13 +174,13 @@ class VolumeLoop:
             self.driver.release_again(RELEASE_FAILED)
         self.promotion = decision.promotion if self.acts else None
         self._send_probe_settings(outcome)
+        self.events.sample(frame)
         if frame.at_ns - self.last_sent_status_ns >= EACH_SECOND_NS:
             self.last_sent_status_ns = frame.at_ns
             # In a turn of its own, if there is an event loop: an edge that waits goes first.
             (self.call_later or _now)(0, lambda: self._send_status(frame))
 
     def _send_status(self, frame: Frame) -> None:
-        self.events.sample(frame)
         status = volume_status(self._status_inputs(frame), frame, self._outcome())
         self.events.live(self.volume.name, status)
 

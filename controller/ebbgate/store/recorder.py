@@ -37,7 +37,7 @@ from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
 from ebbgate.store.log_watch import LogHeld, LogRoom
 from ebbgate.store.write_health import WriteHealth
 from ebbgate.store.write_queue import Task, WriteQueue, write_now
-from ebbgate.units import NS_PER_S, format_ns
+from ebbgate.units import NS_PER_MS, NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
 _FLUSH_S = 0.8
@@ -46,6 +46,8 @@ _ANSWER_TIMEOUT_S = 10.0
 _HANGS_NS = 5 * NS_PER_S
 """A batch takes milliseconds, or about a second while another program holds a lock."""
 _NO_ANSWER = "the disk of the history does not answer"
+_EARLY_NS = 50 * NS_PER_MS
+"""Ticks come a little early or late, and a second whose tick is early must not be left out."""
 _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """An action may refer to one of the last 32 decisions of its volume."""
@@ -74,7 +76,7 @@ class Recorder:
         self._gone: dict[str, int] = {}
         self._order = count()
         self._modes: dict[str, str | None] = {}
-        self._sampled: dict[str, int] = {}
+        self._sample_due_ns: dict[str, int] = {}
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
         self._health = WriteHealth()
         self._status_due_ns = 0
@@ -130,9 +132,14 @@ class Recorder:
         self._later(lambda store: store.clear_live())
 
     def sample(self, frame: Frame) -> None:
-        """Record at most one frame per second of each volume."""
-        if frame.at_ns - self._sampled.get(frame.volume, 0) >= NS_PER_S:
-            self._sampled[frame.volume] = frame.at_ns
+        """Record one frame per second of each volume; to be called at each tick.
+
+        Rates and counts of a frame are of the second before it, so what lies between two recorded
+        frames that are further apart is lost.
+        """
+        due_ns = self._sample_due_ns.get(frame.volume, 0)
+        if frame.at_ns >= due_ns:
+            self._sample_due_ns[frame.volume] = max(due_ns, frame.at_ns - _EARLY_NS) + NS_PER_S
             now, mode = time.time_ns(), self._modes.get(frame.volume)
             self._later(lambda store: store.add_samples([(frame, now)], mode))
 

@@ -43,6 +43,16 @@ def test_no_window_spans_the_time_in_which_the_volume_was_not_tracked(
     assert windows == [0, 250 * NS_PER_MS]
 
 
+def test_each_tick_reaches_the_history_though_a_decision_brings_a_status_forward(
+    enforced: LoopHarness,
+) -> None:
+    enforced.gap_and_back()
+    before = len(enforced.kept.sampled)
+    for _ in range(8):
+        enforced.tick()
+    assert len(enforced.kept.sampled) == before + 8
+
+
 # ---- modes --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 def test_outside_of_enforce_nothing_is_touched(

@@ -71,6 +71,24 @@ def test_a_frame_a_second_is_kept(recorder: Recorder, path: Path) -> None:
     assert count(path, "samples") == 3
 
 
+@pytest.mark.parametrize("tick_ms", [50, 250, 500])
+def test_no_second_is_left_out_where_ticks_come_early_or_late(
+    recorder: Recorder, path: Path, tick_ms: int
+) -> None:
+    for number in range(60_000 // tick_ms):
+        at_ms = 1000 + number * tick_ms
+        recorder.sample(busy_frame(at_ms + (0, 2, 1, 4, 3)[at_ms // 1000 % 5]))
+    recorder.flush()
+    assert 59 <= count(path, "samples") <= 61
+
+
+def test_after_a_late_tick_a_sample_follows_within_a_second(recorder: Recorder, path: Path) -> None:
+    for at_ms in (1000, 2000, 3700, 3950, 4200, 4450, 4700):
+        recorder.sample(busy_frame(at_ms))
+    recorder.flush()
+    assert count(path, "samples") == 4, "at 1.0, 2.0, 3.7 and 4.7 s"
+
+
 def test_only_the_newest_status_document_is_written(recorder: Recorder, path: Path) -> None:
     for number in range(5):
         recorder.live("bcache0", VolumeStatus(at_ns=number))
