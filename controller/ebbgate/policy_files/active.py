@@ -25,6 +25,7 @@ from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
 from ebbgate.policy_files import reader
+from ebbgate.units import NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _PROBLEMS_MAX = 20
@@ -34,10 +35,12 @@ Fingerprint = tuple[tuple[str, int, int, int], ...]
 """Of each file: path, inode, size, time of the last change (ns)."""
 
 
-def local_time() -> LocalTime:
-    """Return the time of this machine, for schedules."""
-    now = time.localtime()
-    return LocalTime(now.tm_hour * 60 + now.tm_min, now.tm_wday)
+def local_time(at_unix_ns: int | None = None) -> LocalTime:
+    """Return the local time of this machine, for schedules; without a time it is the present."""
+    # The C library reads the time zone once; this makes it look whether somebody has changed it.
+    time.tzset()
+    then = time.localtime(None if at_unix_ns is None else at_unix_ns // NS_PER_S)
+    return LocalTime(then.tm_hour * 60 + then.tm_min, then.tm_wday)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ebbgate.policy.engine import Policy
 from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
+from ebbgate.policy_files.active import local_time
 from ebbgate.policy_files.validation import by_name, in_force
 from ebbgate.replay.compare import DryRun, PolicyAt, dry_run
 from ebbgate.replay.history_events import HistorySample, HistoryWindow
@@ -93,7 +94,7 @@ def policy_at(
     document: PolicyDocument, kind: Kind, local: Callable[[int], LocalTime] | None = None
 ) -> PolicyAt:
     """Return the policy by time, one object for each entry of the schedule."""
-    hour = local or _local
+    hour = local or local_time
     compiled: dict[str, Policy] = {}
     by_minute: dict[int, Policy] = {}
 
@@ -110,9 +111,3 @@ def policy_at(
         return found
 
     return at
-
-
-def _local(at_unix_ns: int) -> LocalTime:
-    """Return the local time then."""
-    then = time.localtime(at_unix_ns // NS_PER_S)
-    return LocalTime(then.tm_hour * 60 + then.tm_min, then.tm_wday)

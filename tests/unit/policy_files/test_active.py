@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import pytest
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import default_policy
 from ebbgate.policy.language.choose import LocalTime
-from ebbgate.policy_files.active import ActivePolicies
+from ebbgate.policy_files.active import ActivePolicies, local_time
+from ebbgate.units import NS_PER_S
 from tests.builders import volume
 
 NIGHT = LocalTime(2 * 60, 0)
@@ -39,6 +42,16 @@ def write(folder: Path, name: str, text: str) -> Path:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The zone is UTC when the test begins, and as before when it has ended."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC0")
+        time.tzset()
+        yield patch
+    time.tzset()
 
 
 @pytest.fixture
@@ -151,3 +164,12 @@ def test_the_schedule_selects_the_overlay(folder: Path, clock: Clock) -> None:
     clock.at = NIGHT
     assert book.key_of(volume()) != day
     assert (book.policy_of(volume()).overlay, book.policy_of(volume()).destage) == ("night", None)
+
+
+def test_a_change_of_the_time_zone_is_followed(zone: pytest.MonkeyPatch) -> None:
+    friday_noon_ns = 1_795_780_800 * NS_PER_S
+    assert local_time(friday_noon_ns) == LocalTime(12 * 60, 4)
+    zone.setenv("TZ", "JST-9")
+    assert local_time(friday_noon_ns) == LocalTime(21 * 60, 4)
+    zone.setenv("TZ", "NZDT-13")
+    assert local_time(friday_noon_ns) == LocalTime(60, 5)
