@@ -36,6 +36,7 @@ from typing import Any, Final
 
 from ebbgate import units
 from ebbgate.config import web_settings
+from ebbgate.config.toml_lines import line_of
 from ebbgate.config.web_settings import WebSettings, WebSettingsError
 from ebbgate.errors import ConfigError
 from ebbgate.model.pin import CACHE_SHARE_MAX
@@ -201,7 +202,7 @@ def load_folders(
 def _readable_part(file: Path) -> dict[str, Any]:
     """Return the whole document, or the keys above its tables that are right line by line."""
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
+        text = file.read_text(encoding="utf-8-sig", errors="replace")
         return tomllib.loads(text)
     except OSError:
         return {}
@@ -234,7 +235,7 @@ def _from_file(path: Path | None) -> Config:
     defaults = Config(DEFAULT_STATE_DIR, _probe_that_exists())
     file = path or DEFAULT_FILE
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         if path is None:
             return defaults
@@ -245,8 +246,12 @@ def _from_file(path: Path | None) -> Config:
         ) from error
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file}: {error}", "see https://toml.io for the format") from error
+    except RecursionError as error:
+        raise ConfigError(f"{file}: nested too deeply", "remove some brackets") from error
+    except ValueError as error:
+        # Also a number of thousands of digits, which is no TOMLDecodeError.
+        why = str(error).partition(";")[0]
+        raise ConfigError(f"{file}: {why}", "see https://toml.io for the format") from error
     return _Reader(file, text).config(document, defaults)
 
 
@@ -291,6 +296,9 @@ class _Reader:
             key = f"volume.{name}"
             if not isinstance(settings, dict):
                 raise self._wrong(key, "is not a table", f'write [volume."{name}"] above its keys')
+            if name.startswith("/"):
+                known = name.removeprefix("/dev/").removeprefix("mapper/")
+                raise self._wrong(key, "is a path, not a name", f'write [volume."{known}"]')
             self._known(settings, _VOLUME_KEYS, f"{key}.")
             if "mode" in settings:
                 yield name, self._mode(settings, "mode", Mode.ADVISE, prefix=f"{key}.")
@@ -366,12 +374,9 @@ class _Reader:
         return ConfigError(f"{self._where(key)}: {what}", hint)
 
     def _where(self, key: str) -> str:
-        """Return `file:line: key`. tomllib gives no lines: searches the last part of the key."""
-        word = re.escape(key.rpartition(".")[2])
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if re.match(rf'\s*(\[.*)?["\']?{word}["\']?\s*[=\].]', line):
-                return f"{self.file}:{number}: {key}"
-        return f"{self.file}: {key}"
+        """Return `file:line: key`."""
+        line = line_of(self.text, key)
+        return f"{self.file}: {key}" if line is None else f"{self.file}:{line}: {key}"
 
 
 def _tick_in_range(tick_ns: int, where: str) -> int:

@@ -26,6 +26,7 @@ TOKEN_FILE: Final = Path("/etc/ebbgate/web-token")
 TOKEN_LENGTH_MIN: Final = 20
 _TOKEN_HINT: Final = "make one, as root: ebbgate web-token --new"
 READINGS: Final = ("open", "token")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 _PORT_MAX: Final = 65535
 _NAME: Final = re.compile(r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
 # The build folder of a source tree, and the folder of an installation.
@@ -108,7 +109,7 @@ def parse_listen(text: object, *, port_min: int = 1) -> tuple[str, int]:
         address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError as error:
         raise WebSettingsError("listen", f"{text!r} is not an address with a port", hint) from error
-    if not colon or not port.isdigit() or not port_min <= int(port) <= _PORT_MAX:
+    if not colon or not _PORT.fullmatch(port) or not port_min <= int(port) <= _PORT_MAX:
         raise WebSettingsError("listen", f"{text!r} has no port from 1 to {_PORT_MAX}", hint)
     return str(address), int(port)
 

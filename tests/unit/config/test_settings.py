@@ -142,7 +142,17 @@ def test_the_mode_option_applies_to_every_volume(tmp_path: Path) -> None:
         ('[volume]\n"vg/data" = 3', "2: volume.vg/data: is not a table", '[volume."vg/data"]'),
         ('[volume.a]\nmdoe = "x"', "2: volume.a.mdoe: unknown key", "did you mean mode?"),
         ('[volume.a]\nmode = "x"', "2: volume.a.mode: unknown mode", "known modes: observe"),
+        ('mode = "advise"\n[volume.a]\nmode = "x"', "3: volume.a.mode: unknown mode", "enforce"),
+        ('[volume.a]\nmode = "enforce"\n[volume.b] # a "b"\nmode = 3', "4: volume.b.mode", "known"),
+        ('tick = "1s"\n[volume."vg/a.b"]\n"tick" = "1s"', "3: volume.vg/a.b.tick", "known keys"),
+        ('volume.a.mode = "x"\nmode = "observe"', "1: volume.a.mode: unknown mode", "known"),
+        ('tick = "1s"\nvolume = {a = {mode = "x"}}', "2: volume.a.mode: unknown mode", "known"),
+        ('tick = "1s"\n[web]\nlisten = "127.0.0.1:\u00b2"', "3: web.listen: ", "127.0.0.1:8380"),
+        ('[volume."/dev/vg/data"]\nmode = "observe"', "1: volume./dev/vg/data", '"vg/data"'),
+        ('[volume."/dev/mapper/x"]\nmode = "observe"', "is a path, not a name", '[volume."x"]'),
         ("mode = x", "ebbgate.toml: Invalid value (at line 1", "toml.io"),
+        (f"tick = {'9' * 5000}", "ebbgate.toml: Exceeds the limit (4300 digits)", "toml.io"),
+        (f"tick = {'[' * 5000}", "ebbgate.toml: nested too deeply", "brackets"),
     ],
 )
 def test_an_error_names_line_key_and_next_step(
@@ -166,6 +176,14 @@ def test_a_tick_out_of_range_is_refused(tmp_path: Path, tick: str) -> None:
 def test_a_given_settings_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load_config(tmp_path / "none.toml", environ={})
+
+
+def test_the_mark_of_utf_8_is_skipped(tmp_path: Path) -> None:
+    text = '\ufeffstate_dir = "/srv/ebbgate"\n'
+    assert load(tmp_path, text).state_dir == Path("/srv/ebbgate")
+    (tmp_path / "ebbgate.toml").write_text(text + "mode = x\n")
+    found = load_folders(tmp_path / "ebbgate.toml", environ={})
+    assert found.state_dir == Path("/srv/ebbgate")
 
 
 def test_a_binary_settings_file_is_refused(tmp_path: Path) -> None:
