@@ -16,7 +16,13 @@ from ebbgate.policy.language.value_schemas import (
     under,
 )
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, Sequence
-from ebbgate.policy.quantity import EXAMPLES, NotAQuantity, expected, parse_quantity
+from ebbgate.policy.quantity import (
+    EXAMPLES,
+    NotAQuantity,
+    SignalUnit,
+    expected,
+    parse_quantity,
+)
 from ebbgate.policy.rule_signals import SIGNALS, Signal
 from ebbgate.policy.rules import Check, Groups
 
@@ -24,6 +30,7 @@ CHECKS_MAX: Final = 20
 """In one `when` or `until`; more cannot be read by people."""
 _COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>) *(.*)", re.DOTALL)
 _FORM: Final = 'for example {dirty_ratio: "> 40%"}, or `all:` or `any:` with a list of these'
+_NESTING: Final = "`any:` may have `all:` in its list, and `all:` only comparisons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,11 @@ def _side_by_side(node: Node, key: str, diagnostics: Diagnostics) -> tuple[Check
     if not isinstance(node, Mapping) or not node.entries:
         diagnostics.add(node.position, key, "not a condition", _FORM)
         return ()
+    if len(node.entries) == 1 and node.entries[0][0].text in ("any", "all"):
+        name = node.entries[0][0]
+        what = f"`{name.text}` is nested too deeply"
+        diagnostics.add(name.position, under(key, name.text)[:100], what, _NESTING)
+        return ()
     found = (_check(name, value, key, diagnostics) for name, value in node.entries)
     return tuple([check for check in found if check is not None])
 
@@ -118,10 +130,10 @@ def _figure(signal: Signal, node: Node, key: str, diagnostics: Diagnostics) -> C
     except NotAQuantity as wrong:
         diagnostics.add(node.position, key, wrong.what, expected(signal.unit), wrong.nearest)
         return None
-    if bound < 0:
-        diagnostics.add(
-            node.position, key, f"{quoted(match[2])} is out of range", "it must be 0 or more"
-        )
+    if bound < 0 or (signal.unit is SignalUnit.RATIO and bound > 1):
+        allowed = "0% to 100%" if signal.unit is SignalUnit.RATIO else "0 or more"
+        what = f"{quoted(match[2])} is out of range"
+        diagnostics.add(node.position, key, what, f"allowed: {allowed}")
         return None
     return Check(signal.name, match[1], bound)
 

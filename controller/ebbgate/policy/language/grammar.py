@@ -112,7 +112,11 @@ MATCH: Final[ObjectSchema[MatchValues]] = ObjectSchema(
     (
         FieldSchema(
             "volume",
-            ListSchema(TextSchema("a name or a pattern", r"[^\s]{1,200}"), single=True, least=1),
+            ListSchema(
+                TextSchema("a name or a pattern, no path", r"[^\s/][^\s]{0,199}"),
+                single=True,
+                least=1,
+            ),
             "Names or patterns (`*`, `?`, `[...]`) of volumes, also of LVM (`vg/data`), and uuids."
             " A boot may give a name of bcache (`bcache0`) to another volume; its uuid stays.",
             '["bcache*", vg/data]',

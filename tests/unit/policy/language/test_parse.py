@@ -139,6 +139,11 @@ def test_a_key_of_a_newer_version_is_named_with_the_version_that_does_not_know_i
         ("why: [a]", "3:6: why: a list instead of a single value"),
         ("match: {volum: a}", "3:9: match.volum: unknown key in match"),
         ("match: {kind: bcach}", "3:15: match.kind: unknown value 'bcach'"),
+        (
+            "match: {volume: /dev/bcache0}",
+            "3:17: match.volume: '/dev/bcache0' is not valid here; expected: a name or a pattern,"
+            " no path",
+        ),
         ("match: {volume: []}", "3:17: match.volume: 0 entries; allowed: 1 to 100"),
         ("limits: {writeback_percent: {}}", "3:10: limits.writeback_percent: unknown key"),
         ("limits: {sequential_cutoff: 5}", "3:29: limits.sequential_cutoff: not the bounds of"),
@@ -200,6 +205,14 @@ def test_an_invalid_value_is_reported_with_its_position(rest: str, message: str)
         ("{}", ": rules.when: not a condition"),
         ("{any: []}", ": rules.when: not a list of conditions"),
         ("{any: [5]}", ": rules.when.any: not a condition"),
+        (
+            '{dirty_ratio: "> 400%"}',
+            ": rules.when.dirty_ratio: '400%' is out of range; allowed: 0% to 100%",
+        ),
+        ('{idle_for: "> -1s"}', ": rules.when.idle_for: '-1s' is out of range; allowed: 0 or more"),
+        ('{all: [{any: [{idle: "yes"}]}]}', ": rules.when.any: `any` is nested too deeply; `any:`"),
+        ('{any: [{any: [{idle: "yes"}]}]}', ": rules.when.any.any: `any` is nested too deeply"),
+        ('{any: [{all: [{all: [{idle: "yes"}]}]}]}', ": rules.when.any.all: `all` is nested"),
         ('{any: [{idle: "yes"}], idle: "no"}', ": rules.when.any: `any` must be the only key here"),
         ('{dirty_ratio: "40%"}', ": rules.when.dirty_ratio: '40%' has no comparison"),
         ('{dirty_ratio: "> 0.4"}', ": rules.when.dirty_ratio: '0.4' has no unit"),
