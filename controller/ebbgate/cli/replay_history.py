@@ -31,7 +31,7 @@ def history_run(
     """
     length_ns = duration_of("--since", since or DEFAULT, "for example --since 24h")
     found = find(context.sysfs, volume)
-    subject = Subject(found.name, found.title, found.kind)
+    subject = Subject.of(found)
     folder, until_ns = context.config.policy_dir, context.wall_ns()
     both = (
         named(policy, folder),

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from ebbgate.errors import NotFound, UsageError
-from ebbgate.model.volume import Kind
+from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy.engine import Policy
 from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.compile import compile_policy
@@ -28,11 +28,21 @@ _MINUTE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The volume of a dry run. `name`: in the history; `title`: LVM's name, or the same."""
+    """The volume of a dry run.
+
+    `name`: in the history; `title`: LVM's name, or the same. `names`: all of its names, by which
+    policies choose it; empty where no others are known.
+    """
 
     name: str
     title: str
     kind: Kind
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, volume: Volume) -> Self:
+        """Return a volume that is here."""
+        return cls(volume.name, volume.title, volume.kind, volume.names)
 
 
 def compared_with(name: str | None, subject: Subject, folder: Path) -> PolicyDocument:
@@ -42,7 +52,8 @@ def compared_with(name: str | None, subject: Subject, folder: Path) -> PolicyDoc
     """
     if name is not None:
         return by_name(name, folder)
-    return in_force((subject.name, subject.title), subject.kind, folder)
+    names = subject.names or (subject.name, subject.title)
+    return in_force(names, subject.kind, folder)
 
 
 def run(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.model.volume import Kind
+from ebbgate.probes.topology import find
 from ebbgate.units import NS_PER_S
 from tests.history_fixture import START_NS, keep, recorded
 from tests.unit.conftest import NOW_NS, Cli
@@ -60,6 +61,15 @@ def test_history_is_compared_with_the_present_policy(lived: Cli) -> None:
     assert (document["policy"], document["against"]) == ("adaptive", "mine")
     same = lived(*run(lived, "bcache0", "--since", "30s", "--policy", "mine", "--against", "mine"))
     assert (same.code, "no difference" in same.out) == (0, True)
+
+
+def test_the_present_policy_may_be_chosen_by_uuid(lived: Cli) -> None:
+    uuid = find(lived.fake.sysfs, "bcache0").uuid
+    assert uuid
+    text = f"version: 1\nname: mine\nmatch: {{volume: {uuid}}}\nstrategies: []\n"
+    (lived.state_dir / "policies.d/mine.yaml").write_text(text)
+    document = lived(*run(lived, "bcache0", "--since", "30s", "--json")).document
+    assert document["against"] == "mine"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -38,6 +39,7 @@ from ebbgate.replay.recording import replay
 from ebbgate.store.documents import decision_document
 from ebbgate.store.rollup import COLUMNS
 from ebbgate.units import GIB, MIB, MINUTE_NS, NS_PER_MS, NS_PER_S
+from tests.builders import volume as made_volume
 from tests.history_fixture import START_NS, keep, recorded
 
 NOWHERE = Path("/nonexistent")
@@ -386,6 +388,11 @@ def test_without_a_name_the_other_one_is_that_in_force(tmp_path: Path) -> None:
     assert history.compared_with("mine", SUBJECT, tmp_path).name == "mine"
     with pytest.raises(NotFound, match="unknown policy"):
         history.compared_with(str(tmp_path / "mine.yaml"), SUBJECT, tmp_path)
+    uuid = "0b1e5000-0000-4000-8000-000000000001"
+    text = f"version: 1\nname: by-uuid\nmatch: {{volume: {uuid}}}\nstrategies: []\n"
+    (tmp_path / "a.yaml").write_text(text)
+    mine = Subject.of(replace(made_volume(), backing_uuid=uuid))
+    assert history.compared_with(None, mine, tmp_path).name == "by-uuid"
     (tmp_path / "bad.yaml").write_text("nonsense")
     with pytest.raises(ConfigError, match=r"bad.yaml:1:1"):
         history.compared_with(None, lvm, tmp_path)

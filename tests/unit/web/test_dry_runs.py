@@ -10,7 +10,9 @@ from typing import Any, Final
 import pytest
 from starlette.concurrency import run_in_threadpool
 
+from ebbgate.probes.topology import find
 from ebbgate.replay import history
+from ebbgate.replay.compare import KERNELS
 from ebbgate.units import HOUR_NS
 from ebbgate.web import policy_service
 from ebbgate.web.errors import ApiError
@@ -29,6 +31,19 @@ def test_dry_run_lists_differences(still: WebHarness) -> None:
     assert answer.json["frames"] > 600
     assert {each["setting"] for each in answer.json["differences"]} == {"destage"}
     assert answer.json["until_unix_s"] - answer.json["from_unix_s"] == 900
+
+
+def test_the_present_policy_may_be_chosen_by_uuid(still: WebHarness) -> None:
+    uuid = find(still.fake.sysfs, "bcache0").uuid
+    assert uuid
+    text = f"version: 1\nname: by-uuid\nmatch: {{volume: {uuid}}}\nstrategies: []\n"
+    folder = still.config.policy_dir
+    folder.mkdir(exist_ok=True)
+    (folder / "by-uuid.yaml").write_text(text)
+    asked = {"volume": "bcache0", "text": NAS, "against": None, "hours": 0.25}
+    answer = still.post("/policies/dry-run", asked)
+    assert answer.status == 200, answer.body
+    assert answer.json["destage_s"]["before"].keys() == {KERNELS}
 
 
 @pytest.mark.parametrize(
