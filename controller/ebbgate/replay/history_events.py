@@ -27,6 +27,8 @@ _HOLE_SPANS: Final = 3
 _NOT_KEPT: Final = "the history does not keep it"
 UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "disturbance", "state")
 """Signals of rules that no sample has."""
+_DISK_STATE: Final = "backing_state"
+"""Not kept, either, but never missing: it has the word `unknown`."""
 
 
 class HistorySample(TypedDict):
@@ -351,6 +353,11 @@ def _of_rules(used: Iterable[Policy]) -> Iterator[str]:
             yield (
                 f"rule {rule.name} uses {' and '.join(lost)}, which the history does not keep: here"
                 " its condition is never met"
+            )
+        if _DISK_STATE in _signals(rule):
+            yield (
+                f"rule {rule.name} uses {_DISK_STATE}, which the history does not keep: here it is"
+                " always `unknown`"
             )
 
 

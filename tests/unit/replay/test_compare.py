@@ -274,6 +274,15 @@ def test_a_rule_on_what_is_not_kept_never_fires_and_is_named(signal: str) -> Non
     )
 
 
+@pytest.mark.parametrize("state", ["standby", "'!= standby'"])
+def test_a_rule_on_the_state_of_the_disk_is_named_whether_it_fires_or_not(state: str) -> None:
+    found = run(past(seconds(30)), rule(f"backing_state: {state}", "destage_rate: max"))
+    assert bool(of(found, ReplaySetting.DESTAGE)) is state.startswith("'")
+    assert found.notes[0] == (
+        "rule r uses backing_state, which the history does not keep: here it is always `unknown`"
+    )
+
+
 def test_every_signal_is_kept_or_named_as_not_kept() -> None:
     full = {"paths": {f"{way} hit": [9, 9, 9, 9] for way in Direction}}
     rows = seconds(2, time_to_full_s=600.0, time_to_clean_s=9.0, **full)
