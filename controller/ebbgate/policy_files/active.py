@@ -86,6 +86,7 @@ class ActivePolicies:
         """Return the content of the folder; None if it has not changed. For any thread."""
         fingerprint: Fingerprint | None = None
         try:
+            reader.check_links(self._folder)
             paths = reader.policy_files(self._folder)
             fingerprint = tuple(_stat_of(path) for path in paths)
             if fingerprint == self._fingerprint and not again:

@@ -46,6 +46,21 @@ def policy_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
 
 
+def check_links(folder: Path) -> None:
+    """Raises ConfigError where the folder or a policy file in it is a link to nothing.
+
+    To take it for a missing file would tune volumes that this policy may forbid to touch. Names
+    that begin with a dot are links with which editors mark a file that is open.
+    """
+    inside = folder.iterdir() if folder.is_dir() else ()
+    for path in (folder, *sorted(each for each in inside if each.suffix in SUFFIXES)):
+        if path.is_symlink() and not path.exists() and not path.name.startswith("."):
+            raise ConfigError(
+                f"{path} is a link to {path.readlink()}, which is missing",
+                "restore or mount the target, or remove the link",
+            )
+
+
 def check_bounds(folder: Path, sizes_bytes: Mapping[Path, int]) -> None:
     """Raises ConfigError for more files, or larger ones, than ebbgate reads in a folder."""
     if len(sizes_bytes) > FILES_MAX:

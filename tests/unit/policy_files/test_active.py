@@ -173,3 +173,35 @@ def test_a_change_of_the_time_zone_is_followed(zone: pytest.MonkeyPatch) -> None
     assert local_time(friday_noon_ns) == LocalTime(21 * 60, 4)
     zone.setenv("TZ", "NZDT-13")
     assert local_time(friday_noon_ns) == LocalTime(60, 5)
+
+
+# ---- links --------------------------------------------------------------------------------------
+def test_nothing_is_tuned_while_a_file_is_a_link_to_nothing(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir()
+    (folder / "mine.yaml").symlink_to(tmp_path / "elsewhere/mine.yaml")
+    book = ActivePolicies(folder)
+    assert book.policy_of(volume()).name == "observe-only"
+    (problem,) = book.problems
+    assert f"mine.yaml is a link to {tmp_path}/elsewhere/mine.yaml, which is missing" in problem
+    assert "restore or mount the target, or remove the link" in problem
+    write(tmp_path / "elsewhere", "mine", "strategies: [stream_bypass]\n")
+    book.look()
+    assert (book.problems, book.policy_of(volume()).name) == ((), "mine")
+    (tmp_path / "elsewhere/mine.yaml").unlink()
+    book.look()
+    assert (len(book.problems), book.policy_of(volume()).name) == (1, "mine")
+
+
+def test_nothing_is_tuned_while_the_folder_is_a_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "policies.d").symlink_to(tmp_path / "elsewhere")
+    book = ActivePolicies(tmp_path / "policies.d")
+    assert book.policy_of(volume()).name == "observe-only"
+    write(tmp_path / "elsewhere", "mine", "")
+    book.look()
+    assert (book.problems, book.policy_of(volume()).name) == ((), "mine")
+
+
+def test_the_mark_of_an_editor_is_no_policy(folder: Path) -> None:
+    write(folder, "mine", "")
+    (folder / ".#mine.yaml").symlink_to("jo@nas.4711:1790000000")
+    assert ActivePolicies(folder).problems == ()
