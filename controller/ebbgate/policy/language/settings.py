@@ -10,7 +10,7 @@ from typing import Final
 from ebbgate.knobs.catalog import BOUNDS, CUTOFF
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.volume import Kind
-from ebbgate.policy.language.diagnostic import Diagnostics
+from ebbgate.policy.language.diagnostic import Diagnostics, KindOnly
 from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
 from ebbgate.policy.language.params import OFF
 from ebbgate.policy.language.value_schemas import ChoiceSchema, Quantity, QuantitySchema, Schema
@@ -34,12 +34,32 @@ _RATE = QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB)
 _DEPTH = QuantitySchema(SignalUnit.COUNT, 0, _DEPTH_MAX)
 _CUTOFF = QuantitySchema(SignalUnit.SIZE, BOUNDS[CUTOFF].low, BOUNDS[CUTOFF].high)
 
+
+@dataclass(frozen=True, slots=True)
+class _RateSchema:
+    """A rate of write-back, or a word. Only bcache has rates."""
+
+    quantity: QuantitySchema
+
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Quantity | None:
+        value = self.quantity.read(node, key, diagnostics)
+        if value and not isinstance(value, str):
+            diagnostics.kind_only.append(KindOnly(node.position, key, Kind.BCACHE))
+        return value
+
+    def schema(self) -> Schema:
+        return self.quantity.schema()
+
+    def describe(self) -> str:
+        return self.quantity.describe()
+
+
 SET: Final[ObjectSchema[Mapping[str, Quantity]]] = ObjectSchema(
     "what a rule sets",
     (
         FieldSchema(
             DESTAGE_RATE,
-            QuantitySchema(SignalUnit.RATE, 0, _RATE.high, (MAX, KERNEL, HOLD)),
+            _RateSchema(QuantitySchema(SignalUnit.RATE, 0, _RATE.high, (MAX, KERNEL, HOLD))),
             "Rate of write-back, whatever users do. `max`: as fast as the kernel can (bcache: in"
             " the idle I/O class; dm-cache: 32 blocks at once); `0`: none (bcache still writes one"
             " piece every 2.5 s); `hold`: none at all, so that the disk can sleep, until the cache"

@@ -314,6 +314,17 @@ def test_a_removed_key_is_a_note_and_the_rest_of_the_file_applies(key: str) -> N
     ]
 
 
+@pytest.mark.parametrize(("rate", "count"), [("20MiB/s", 1), ("0", 0), ("max", 0), ("hold", 0)])
+@pytest.mark.parametrize("kind", ["dm-cache", "bcache", ""])
+def test_a_rate_in_a_policy_for_dm_cache_is_a_note(rate: str, count: int, kind: str) -> None:
+    match = f"match: {{kind: {kind}}}\n" if kind else ""
+    text = f"{match}{RULE}  when: {{idle: no}}\n  set: {{destage_rate: {rate}}}\n"
+    notes = [str(note) for note in parse(HEAD + text, "f").notes]
+    assert len(notes) == (count if kind == "dm-cache" else 0)
+    for note in notes:
+        assert note.startswith("f:8:23: rules.set.destage_rate: has no effect here: it is for bcac")
+
+
 def test_a_removed_key_is_unknown_elsewhere() -> None:
     (problem,) = problems(f"{HEAD}limits: {{leak_interval: 1s}}\n")
     assert "limits.leak_interval: unknown key" in problem
