@@ -8,12 +8,15 @@ precedence over the document whose schedule uses it, except for limits: those of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ebbgate.policy.language.diagnostic import Diagnostic, Position, nearest
 from ebbgate.policy.language.document import Entry, PolicyDocument, RuleText
 from ebbgate.policy.language.parse import parse
+
+_Limits = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def overlaid(base: PolicyDocument, overlay: PolicyDocument) -> PolicyDocument:
     """Return the document with an overlay applied."""
     return replace(
         base,
-        limits={**overlay.limits, **base.limits},
+        limits=_limits(base.limits, overlay.limits),
         objectives={**base.objectives, **overlay.objectives},
         strategies=base.strategies if overlay.strategies is None else overlay.strategies,
         rules=_rules(overlay.rules, base.rules),
@@ -107,7 +110,7 @@ def _included(
         base = _included(found, library, chain)
         document = replace(
             document,
-            limits={**base.limits, **document.limits},
+            limits=_limits(document.limits, base.limits),
             objectives={**base.objectives, **document.objectives},
             strategies=base.strategies if document.strategies is None else document.strategies,
             rules=_rules(document.rules, base.rules),
@@ -136,6 +139,16 @@ def _with_overlays(
         return replace(entry, overlay=replace(_included(found, library, ()), schedule=()))
 
     return replace(document, schedule=tuple(with_overlay(each) for each in document.schedule))
+
+
+def _limits(winning: _Limits, others: _Limits) -> _Limits:
+    """Join both bound by bound; of two that contradict each other keep the first."""
+    joined = {**others, **winning}
+    for name in winning.keys() & others.keys():
+        both = {**others[name], **winning[name]}
+        if both.get("min", 0) <= both.get("max", math.inf):
+            joined[name] = both
+    return joined
 
 
 def _rules(winning: tuple[RuleText, ...], others: tuple[RuleText, ...]) -> tuple[RuleText, ...]:

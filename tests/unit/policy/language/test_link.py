@@ -79,6 +79,20 @@ def test_strategies_replace_those_that_are_included_as_a_whole() -> None:
     assert linked("name: own\ninclude: base\nstrategies: []\n").strategies == ()
 
 
+def test_limits_are_joined_bound_by_bound_and_the_first_of_two_that_contradict_wins() -> None:
+    text = "limits: {destage_rate: {min: 1MiB/s}, sequential_cutoff: {min: 128MiB}}\n"
+    joined = {
+        "destage_rate": {"min": MIB, "max": 10 * MIB},
+        "sequential_cutoff": {"min": 128 * MIB},
+    }
+    assert linked(f"name: own\ninclude: base\n{text}").limits == joined
+    assert overlaid(document(f"name: own\n{text}"), base()).limits == joined
+    assert overlaid(base(), document(f"name: own\n{text}")).limits == {
+        "destage_rate": {"min": MIB, "max": 10 * MIB},
+        "sequential_cutoff": {"max": 64 * MIB},
+    }
+
+
 def test_an_overlay_wins_but_for_the_limits_of_the_document() -> None:
     own = document("name: own\nlimits: {destage_rate: {max: 1MiB/s}}\nstrategies: []\n")
     found = overlaid(own, base())
