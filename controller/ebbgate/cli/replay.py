@@ -29,6 +29,7 @@ from ebbgate.probes.recording import (
     recorded_at_ns,
     recorded_kind,
 )
+from ebbgate.replay.recording import notes_of
 from ebbgate.replay.recording import replay as decisions_of
 from ebbgate.store.documents import decision_document
 from ebbgate.units import NS_PER_S
@@ -91,7 +92,8 @@ def replay(
             f"{file} is not a recording{reason}", "make one: ebbgate record VOLUME > FILE"
         )
     kind, start_ns = recorded_kind(events), min(times)
-    found = _decided(events, compile_policy(wanted, kind), start_ns)
+    ours = compile_policy(wanted, kind)
+    theirs = compile_policy(other, kind) if other is not None else None
     document: dict[str, Any] = {
         "file": file,
         "policy": wanted.name,
@@ -99,12 +101,13 @@ def replay(
         "records": len(times),
         "length_ns": max(times) - min(times),
         "damaged": damaged,
-        "decisions": found,
+        "decisions": _decided(events, ours, start_ns),
+        "notes": list(notes_of([ours] if theirs is None else [ours, theirs])),
     }
-    if other is not None:
+    if theirs is not None:
         document["against"] = {
-            "policy": other.name,
-            "decisions": _decided(events, compile_policy(other, kind), start_ns),
+            "policy": theirs.name,
+            "decisions": _decided(events, theirs, start_ns),
         }
     emit(context, document, _draw)
 
@@ -139,6 +142,8 @@ def _draw(page: Page, document: Document) -> None:
     else:
         page.table(("AFTER", "GATE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
     damaged = document["damaged"]
+    for note in document["notes"]:
+        page.line(f"- {note}", "dim")
     if damaged:
         page.gap()
         page.line(f"{len(damaged)} damaged lines skipped, first {damaged[0]}", "yellow")

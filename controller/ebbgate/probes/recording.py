@@ -71,6 +71,8 @@ def sysfs_line(volume: str, seen: VolumeState) -> str:
     document = {"t": "sysfs", "ns": seen.at_ns, "vol": volume, **levels, "knobs": dict(seen.knobs)}
     if seen.disk_write_cache:
         document["disk_write_cache"] = True
+    if seen.cache_written_bytes is not None:
+        document["cache_written_bytes"] = seen.cache_written_bytes
     if seen.dm is not None:
         target = "cache" if isinstance(seen.dm, CacheStatus) else "writecache"
         document["dm"] = {"target": target, **asdict(seen.dm)}
@@ -125,6 +127,7 @@ def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
         **{name: _level(name, raw.get(name)) for name in STATE_LEVELS},
         knobs=knobs,
         dm=_dm_status(raw["dm"]) if "dm" in raw else None,
+        cache_written_bytes=_level("cache_written_bytes", raw.get("cache_written_bytes")),
         disk_write_cache=raw.get("disk_write_cache") is True,
     )
     return SysfsSnapshot(raw["vol"], state)

@@ -27,7 +27,7 @@ _HOLE_SPANS: Final = 3
 _NOT_KEPT: Final = "the history does not keep it"
 UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "disturbance", "state")
 """Signals of rules that no sample has."""
-_DISK_STATE: Final = "backing_state"
+DISK_STATE: Final = "backing_state"
 """Not kept, either, but never missing: it has the word `unknown`."""
 
 
@@ -348,20 +348,21 @@ def _used(history: HistoryWindow, policies: Iterable[Callable[[int], Policy]]) -
 
 def _of_rules(used: Iterable[Policy]) -> Iterator[str]:
     for rule in (rule for policy in used for rule in policy.rules):
-        lost = sorted(_signals(rule) & set(UNKEPT))
+        lost = sorted(signals_of(rule) & set(UNKEPT))
         if lost:
             yield (
                 f"rule {rule.name} uses {' and '.join(lost)}, which the history does not keep: here"
                 " its condition is never met"
             )
-        if _DISK_STATE in _signals(rule):
+        if DISK_STATE in signals_of(rule):
             yield (
-                f"rule {rule.name} uses {_DISK_STATE}, which the history does not keep: here it is"
+                f"rule {rule.name} uses {DISK_STATE}, which the history does not keep: here it is"
                 " always `unknown`"
             )
 
 
-def _signals(rule: Rule) -> set[str]:
+def signals_of(rule: Rule) -> set[str]:
+    """Return the signals that a rule compares."""
     return {check.signal for groups in (rule.when, rule.until) for g in groups for check in g}
 
 

@@ -17,6 +17,7 @@ from ebbgate.model.records import Edge, HeatRecord, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import DecisionKey, Outcome, Policy, State, step
 from ebbgate.probes.recording import Recorded, SysfsSnapshot
+from ebbgate.replay.history_events import DISK_STATE, signals_of
 from ebbgate.signals.frame import FrameState, build, on_heat, on_tick, on_tracked, reset_counters
 
 
@@ -43,6 +44,16 @@ class Step:
     after: Replayed
     outcome: Outcome | None = None
     decision: Decision | None = None
+
+
+def notes_of(policies: Iterable[Policy]) -> Iterator[str]:
+    """Yield what the daemon knew and a recording does not have, as far as the policies use it."""
+    rules = (rule for policy in policies for rule in policy.rules)
+    for name in dict.fromkeys(rule.name for rule in rules if DISK_STATE in signals_of(rule)):
+        yield (
+            f"rule {name} uses {DISK_STATE}, which a recording does not have: here it is always"
+            " `unknown`"
+        )
 
 
 def replay(events: Iterable[Recorded], policy: Policy) -> Iterator[Decision]:

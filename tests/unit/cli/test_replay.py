@@ -54,6 +54,16 @@ def test_the_gate_opens_in_the_gap(cli: Cli, tmp_path: Path) -> None:
     assert opened[0]["gate_strategy"] == "idle_destage"
 
 
+def test_rules_on_what_a_recording_does_not_have_are_named(cli: Cli, tmp_path: Path) -> None:
+    file = keep(tmp_path, recording())
+    assert cli("replay", file, "--json").document["notes"] == []
+    words = ("replay", file, "--policy", "nas-sleep", "--against", "adaptive")
+    notes = cli(*words, "--json").document["notes"]
+    assert [note.split()[1] for note in notes] == ["asleep", "fall-asleep"]
+    assert notes[0].endswith("does not have: here it is always `unknown`")
+    assert f"- {notes[0]}"[:60] in cli(*words).out
+
+
 def test_the_page_has_a_line_per_decision(cli: Cli, tmp_path: Path) -> None:
     result = cli("replay", keep(tmp_path, recording()))
     assert result.code == 0

@@ -65,3 +65,12 @@ def test_a_disks_write_cache_is_recorded(known: bool) -> None:
     (seen,) = read_recording([sysfs_line("bcache0", state)])
     assert isinstance(seen, SysfsSnapshot)
     assert seen.state == state
+
+
+@pytest.mark.parametrize("written", [None, 0, 7 << 40])
+def test_what_was_written_to_the_cache_is_recorded_for_limits_of_it(written: int | None) -> None:
+    state = volume_state(at_ns=20 * NS_PER_S, cache_written_bytes=written)
+    lines = [json.dumps(probe_tick(ns=20 * NS_PER_S)), sysfs_line("bcache0", state)]
+    *_, last = steps(read_recording(lines), Policy())
+    assert last.after.state.frame is not None
+    assert last.after.state.frame.cache_written_bytes == written
