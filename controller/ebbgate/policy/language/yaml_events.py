@@ -73,7 +73,9 @@ def read_nodes(source: str | bytes, diagnostics: Diagnostics) -> Node | None:
 
 
 def _decoded(source: str | bytes) -> str:
-    length = len(source)
+    # A text is saved as bytes, and must be readable then.
+    data = source.encode(errors="surrogatepass") if isinstance(source, str) else source
+    length = len(data)
     if length > BYTES_MAX:
         raise _Refused(
             Position(), f"the file has {length} bytes", f"at most {BYTES_MAX} bytes are allowed"

@@ -282,6 +282,14 @@ def test_a_rule_without_a_part_is_refused(missing: str) -> None:
     )
 
 
+@pytest.mark.parametrize("signs", [BYTES_MAX // 2, BYTES_MAX // 2 - len(HEAD)])
+def test_a_text_is_measured_in_bytes_as_the_file_that_is_made_of_it(signs: int) -> None:
+    text = f"{HEAD}# {'ä' * signs}\n"
+    found = [[str(each) for each in parse(each, "p").problems] for each in (text, text.encode())]
+    assert found[0] == found[1]
+    assert bool(found[0]) is (len(text.encode()) > BYTES_MAX)
+
+
 def test_a_byte_order_mark_is_no_error() -> None:
     assert parse(b"\xef\xbb\xbfversion: 1\nname: x\n", "p").problems == ()
 
