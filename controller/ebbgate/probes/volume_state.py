@@ -54,13 +54,31 @@ def read_state(
 
 
 def cache_written_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
-    """Return what was written to the devices of the cache since boot, as the kernel counts it."""
+    """Return what was written to the devices of the cache since boot, as the kernel counts it.
+
+    None where it does not count one of them.
+    """
     devices = [*volume.caches, *([volume.metadata] if volume.metadata else [])]
+    if not all(_is_counted(sysfs, device.name) for device in devices):
+        return None
     texts = [sysfs.read_text(CLASS_BLOCK / device.name / "stat") or "" for device in devices]
     counts = [text.split()[_SECTORS_WRITTEN : _SECTORS_WRITTEN + 1] for text in texts]
     if not devices or not all(count and count[0].isdigit() for count in counts):
         return None
     return units.sectors_to_bytes(sum(int(count[0]) for count in counts))
+
+
+def _is_counted(sysfs: Sysfs, name: str) -> bool:
+    """Return whether the kernel counts requests to a device; where it does not, its counts stand
+    still.
+    """
+    own = sysfs.real(CLASS_BLOCK / name)
+    if own is None or name.startswith("dm-"):
+        # Linux 6.1 counts those of device-mapper whatever the setting says, and has it off there.
+        return True
+    # A partition has the setting of its disk.
+    texts = (sysfs.read_text(place / "queue/iostats") for place in (own, own.parent))
+    return next((text for text in texts if text is not None), "1") != "0"
 
 
 def disk_write_cache(sysfs: Sysfs, volume: Volume) -> bool:

@@ -144,3 +144,25 @@ def test_odd_statistics_of_the_cache_device_are_unknown(fake: FakeSysfs, text: s
     (cache,) = volume().caches
     fake.write(f"/sys/class/block/{cache.name}/stat", text)
     assert read_state(fake.sysfs, volume(), 0).cache_written_bytes is None
+
+
+@pytest.mark.parametrize("where", ["queue/iostats", "../queue/iostats"])
+@pytest.mark.parametrize(("setting", "found"), [("0", None), ("1", MIB)])
+def test_writes_that_the_kernel_does_not_count_are_unknown(
+    fake: FakeSysfs, where: str, setting: str, found: int | None
+) -> None:
+    (cache,) = volume().caches
+    fake.write(f"/sys/class/block/{cache.name}/stat", "1 2 3 4 5 6 2048 8 9 10 11")
+    own = fake.sysfs.real(f"/sys/class/block/{cache.name}")
+    assert own is not None
+    fake.write(
+        str(own.parent / "queue/iostats" if where.startswith("..") else own / where), setting
+    )
+    assert read_state(fake.sysfs, volume(), 0).cache_written_bytes == found
+
+
+def test_device_mapper_counts_whatever_the_setting_says(fake: FakeSysfs) -> None:
+    fake.write("/sys/class/block/dm-7/stat", "1 2 3 4 5 6 2048 8 9 10 11")
+    fake.write("/sys/class/block/dm-7/queue/iostats", "0")
+    on_dm = replace(volume(), caches=(device("dm-7"),))
+    assert read_state(fake.sysfs, on_dm, 0).cache_written_bytes == MIB
