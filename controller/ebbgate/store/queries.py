@@ -81,8 +81,11 @@ class TimedStatus(Generic[_S]):
         return cls(row.at_unix_ns, status_from_text(status, row.text))
 
     def fresh(self, now_unix_ns: int) -> bool:
-        """Whether the daemon wrote it within the last seconds, as it does while it runs."""
-        return now_unix_ns - self.at_unix_ns <= self.stale_after_ns
+        """Whether the daemon wrote it within the last seconds, as it does while it runs.
+
+        One from the future is of before the clock was set back: a running daemon writes a new one.
+        """
+        return abs(now_unix_ns - self.at_unix_ns) <= self.stale_after_ns
 
 
 @dataclass(frozen=True, slots=True)

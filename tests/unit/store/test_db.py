@@ -27,6 +27,7 @@ from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
 from ebbgate.store.queries import History, Statuses, TimedStatus
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.schema import HISTORY
+from ebbgate.units import NS_PER_S
 from tests.builders import action, decision, frame, proposal
 
 
@@ -218,3 +219,14 @@ def test_what_a_decision_moves_is_kept_as_ranges() -> None:
     assert len(to_json(document)) < 4000
     (only,) = document["proposals"]
     assert (only["wins"], only["promotion"]) == (["promotion"], None)
+
+
+@pytest.mark.parametrize(("age_s", "fresh"), [(0, True), (4, True), (-1, True), (60, False)])
+def test_a_status_is_recent_for_some_seconds(age_s: int, fresh: bool) -> None:
+    assert TimedStatus(100 * NS_PER_S, VolumeStatus()).fresh((100 + age_s) * NS_PER_S) is fresh
+
+
+def test_a_status_of_before_the_clock_was_set_back_is_not_recent() -> None:
+    status = TimedStatus(1_795_780_800 * NS_PER_S, VolumeStatus())
+    for seconds_later in (1_795_777_200, 60):
+        assert not status.fresh(seconds_later * NS_PER_S)
