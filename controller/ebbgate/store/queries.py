@@ -143,10 +143,13 @@ class History(HistoryReader):
         )
 
     def decisions(self, volume: str | None, limit: int) -> list[Document]:
-        """Return the newest decisions first, of one volume or of all."""
+        """Return the newest decisions first, of one volume or of all.
+
+        In the order in which they were made: their times go back where the clock was set back.
+        """
         rows = self._connection.execute(
             """SELECT id, at_unix_ns, document FROM decisions
-               WHERE ?1 IS NULL OR volume = ?1 ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
+               WHERE ?1 IS NULL OR volume = ?1 ORDER BY id DESC LIMIT ?2""",
             (volume, limit),
         )
         return [

@@ -65,7 +65,7 @@ def test_a_decision_is_stored_with_its_explanation_and_winners(store: Store, pat
 
 
 def test_the_newest_decisions_come_first_and_of_one_volume_only(store: Store, path: Path) -> None:
-    for at in (1, 3, 2):
+    for at in (1, 2, 3):
         store.add_decision(decision(), wall_ns=at)
     store.add_decision(decision(volume="bcache1"), wall_ns=9)
     assert [row["at_unix_ns"] for row in history(path).decisions("bcache0", 2)] == [3, 2]
@@ -230,3 +230,13 @@ def test_a_status_of_before_the_clock_was_set_back_is_not_recent() -> None:
     status = TimedStatus(1_795_780_800 * NS_PER_S, VolumeStatus())
     for seconds_later in (1_795_777_200, 60):
         assert not status.fresh(seconds_later * NS_PER_S)
+
+
+def test_the_newest_decisions_are_those_made_last_though_the_clock_was_set_back(
+    store: Store, path: Path
+) -> None:
+    for at_unix_ns in (1000, 2000, 60):
+        store.add_decision(decision(), at_unix_ns)
+    for volume in ("bcache0", None):
+        found = history(path).decisions(volume, 2)
+        assert [row["at_unix_ns"] for row in found] == [60, 2000]
