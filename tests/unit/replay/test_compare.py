@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.cli.replay import time_by_gate
-from ebbgate.errors import ConfigError, NotFound
+from ebbgate.errors import NotFound
 from ebbgate.model.decision import GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction, Edge, EdgeKind
@@ -39,7 +38,6 @@ from ebbgate.replay.recording import replay
 from ebbgate.store.documents import decision_document
 from ebbgate.store.rollup import COLUMNS
 from ebbgate.units import GIB, MIB, MINUTE_NS, NS_PER_MS, NS_PER_S
-from tests.builders import volume as made_volume
 from tests.history_fixture import START_NS, keep, recorded
 
 NOWHERE = Path("/nonexistent")
@@ -385,23 +383,3 @@ def test_whatever_was_kept_intervals_are_in_order_and_do_not_overlap(
         assert all(a.until_unix_ns <= b.at_unix_ns for a, b in pairwise(mine))
     assert 0 <= found.coverage_ratio <= 1
     assert dry_run_to_json(found)["frames"] == len(rows)
-
-
-# ---- what is asked for --------------------------------------------------------------------------
-def test_without_a_name_the_other_one_is_that_in_force(tmp_path: Path) -> None:
-    text = 'version: 1\nname: mine\nwhy: A test.\nmatch: {volume: "vg/*"}\n'
-    (tmp_path / "mine.yaml").write_text(text)
-    lvm = Subject("vg-data", "vg/data", Kind.DM_CACHE)
-    assert history.compared_with(None, lvm, tmp_path).name == "mine"
-    assert history.compared_with(None, SUBJECT, tmp_path).name == "adaptive"
-    assert history.compared_with("mine", SUBJECT, tmp_path).name == "mine"
-    with pytest.raises(NotFound, match="unknown policy"):
-        history.compared_with(str(tmp_path / "mine.yaml"), SUBJECT, tmp_path)
-    uuid = "0b1e5000-0000-4000-8000-000000000001"
-    text = f"version: 1\nname: by-uuid\nmatch: {{volume: {uuid}}}\nstrategies: []\n"
-    (tmp_path / "a.yaml").write_text(text)
-    mine = Subject.of(replace(made_volume(), backing_uuid=uuid))
-    assert history.compared_with(None, mine, tmp_path).name == "by-uuid"
-    (tmp_path / "bad.yaml").write_text("nonsense")
-    with pytest.raises(ConfigError, match=r"bad.yaml:1:1"):
-        history.compared_with(None, lvm, tmp_path)
