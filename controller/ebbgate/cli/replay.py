@@ -142,6 +142,8 @@ def _draw(page: Page, document: Document) -> None:
     else:
         page.table(("AFTER", "GATE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
     damaged = document["damaged"]
+    if document["notes"]:
+        page.gap()
     for note in document["notes"]:
         page.line(f"- {note}", "dim")
     if damaged:
