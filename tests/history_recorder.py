@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate.actuators.knob_writer import KnobWriter
-from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.control.volume_loop import EACH_SECOND_NS, VolumeLoop
 from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
@@ -54,7 +54,9 @@ class Tape(NoJournal):
         self.documents.append((self._at(), status_to_json(status)))
 
     def sample(self, frame: Frame) -> None:
-        self.frames.append((self._at(), frame))
+        """Keep one a second, as the recorder does."""
+        if not self.frames or frame.at_ns - self.frames[-1][1].at_ns >= EACH_SECOND_NS:
+            self.frames.append((self._at(), frame))
 
     def edge(self, edge: Edge, late_ns: int) -> None:
         self.edges.append((self._at(), edge, 1_000_000))
