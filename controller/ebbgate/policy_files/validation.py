@@ -80,12 +80,12 @@ def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
 
 
 def by_name(name: str, folder: Path | None = None) -> PolicyDocument:
-    """Return a shipped policy, or one of the folder, by its name. Raises NotFound.
+    """Return a policy of the folder, or a shipped one, by its name. Raises NotFound, ConfigError.
 
-    The name is never used as a path.
+    That of the folder comes first, as in schedules. The name is never used as a path.
     """
     known = {each.name: each for each in _shipped()}
-    if name not in known and folder is not None:
+    if folder is not None:
         ours, _ = _linked(_texts(folder))
         known |= {each.name: each for each in ours.values()}
     if name not in known:
