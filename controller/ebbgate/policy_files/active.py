@@ -84,7 +84,6 @@ class ActivePolicies:
 
     def read(self, *, again: bool = False) -> FolderContent | None:
         """Return the content of the folder; None if it has not changed. For any thread."""
-        fingerprint: Fingerprint | None = None
         try:
             reader.check_links(self._folder)
             paths = reader.policy_files(self._folder)
@@ -94,7 +93,8 @@ class ActivePolicies:
             reader.check_bounds(self._folder, {Path(p): size for p, _, size, _ in fingerprint})
             texts = reader.read_all(paths)
         except (OSError, EbbgateError) as error:
-            return FolderContent(fingerprint, (), (str(error),))
+            # Without a fingerprint it is read again: new rights do not change the time of a file.
+            return FolderContent(None, (), (str(error),))
         parsed = [reader.parsed(text, file) for file, text in texts.items()]
         documents = [each.document for each in parsed if each.document is not None]
         linked = link(documents, self._shipped)

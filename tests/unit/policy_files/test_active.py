@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import default_policy
 from ebbgate.policy.language.choose import LocalTime
+from ebbgate.policy_files import reader
 from ebbgate.policy_files.active import ActivePolicies, local_time
 from ebbgate.units import NS_PER_S
 from tests.builders import volume
@@ -173,6 +175,25 @@ def test_a_change_of_the_time_zone_is_followed(zone: pytest.MonkeyPatch) -> None
     assert local_time(friday_noon_ns) == LocalTime(21 * 60, 4)
     zone.setenv("TZ", "NZDT-13")
     assert local_time(friday_noon_ns) == LocalTime(60, 5)
+
+
+def test_a_file_that_could_not_be_read_is_read_again_though_it_has_not_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, read = write(folder, "mine", "strategies: [stream_bypass]\n"), reader.read_policy
+
+    def refuse(path: Path) -> bytes:
+        if path != mine:
+            return read(path)
+        raise ConfigError(f"{path}: cannot be read: Permission denied", "check its permissions")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "read_policy", refuse)
+        book = ActivePolicies(folder)
+        book.look()
+    assert ["Permission denied" in each for each in book.problems] == [True]
+    book.look()
+    assert (book.problems, book.policy_of(volume()).name) == ((), "mine")
 
 
 # ---- links --------------------------------------------------------------------------------------
