@@ -61,7 +61,7 @@ class PolicyFollower:
         self._following: asyncio.Task[None] | None = None
 
     def added(self, volume: Volume) -> None:
-        """Note that a volume was added with its policy."""
+        """Note that a volume is about to get its policy."""
         self._keys[volume.name] = self._policies.key_of(volume)
 
     async def follow(self, *, again: bool = False) -> None:
@@ -304,6 +304,8 @@ class VolumeSet:
     def _add(self, volume: Volume) -> None:
         writer = KnobWriter(self.sysfs, volume, self.journal, self._boot_id)
         mode = self.overrides.chosen.of(volume) or self._config.mode_of(*volume.names)
+        # Before its policy: of a schedule that begins between the two, the next look takes notice.
+        self.follower.added(volume)
         policy = self.policies.policy_of(volume)
         loop = VolumeLoop(
             volume, writer, policy, self._recorder, self._command, mode, call_later=_later
@@ -312,7 +314,6 @@ class VolumeSet:
         generation = device_generation(self.sysfs, volume)
         power = PowerWatch(volume.name, DiskPowerReader(self.sysfs, volume.disks))
         self._followed[volume.name] = _Followed(loop, VolumeReader(writer), power, generation)
-        self.follower.added(volume)
         self.overrides.adopt(volume.name)
         words = (volume.title, volume.kind, volume.backing.name, loop.mode, policy.name)
         _LOG.info(VOLUME_FOLLOWED, *words)
