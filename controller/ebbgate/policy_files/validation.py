@@ -115,15 +115,19 @@ def of_file(path: Path) -> PolicyDocument:
     raise ConfigError(str(problems[0]), f"list all errors: ebbgate check-policy {path}")
 
 
-def in_force(names: Iterable[str], kind: Kind, folder: Path) -> PolicyDocument:
+def in_force(
+    names: Iterable[str], kind: Kind, folder: Path, said: str | None = None
+) -> PolicyDocument:
     """Return the policy that the files of the folder have for a volume of these names.
 
-    Raises ConfigError if they have errors: then the daemon uses an older state of them.
+    `said`: the name of the policy, where the daemon has told it. Raises ConfigError if the files
+    have errors: then the daemon uses an older state of them.
     """
     documents, problems = _linked(_texts(folder))
     if problems:
         raise ConfigError(str(problems[0]), "fix it first, or name a policy")
-    return choose_by_name(documents.values(), names, kind)
+    known = {each.name: each for each in (*_shipped(), *documents.values())}
+    return known.get(said or "") or choose_by_name(documents.values(), names, kind)
 
 
 def problem_document(problem: Diagnostic) -> dict[str, str | int | None]:

@@ -31,13 +31,15 @@ class Subject:
     """The volume of a dry run.
 
     `name`: in the history; `title`: LVM's name, or the same. `names`: all of its names, by which
-    policies choose it; empty where no others are known.
+    policies choose it; empty where no others are known. `policy`: the name of the one in force, as
+    the daemon tells it; None: by the names.
     """
 
     name: str
     title: str
     kind: Kind
     names: tuple[str, ...] = ()
+    policy: str | None = None
 
     @classmethod
     def of(cls, volume: Volume) -> Self:
@@ -53,7 +55,7 @@ def compared_with(name: str | None, subject: Subject, folder: Path) -> PolicyDoc
     if name is not None:
         return by_name(name, folder)
     names = subject.names or (subject.name, subject.title)
-    return in_force(names, subject.kind, folder)
+    return in_force(names, subject.kind, folder, subject.policy)
 
 
 def run(

@@ -54,7 +54,7 @@ class Api:
         self.config = config
         self.broadcaster = Broadcaster()
         self.databases = Databases(config, wall_ns)
-        self.dry_runs = DryRuns(self.databases, sysfs or Sysfs())
+        self.dry_runs = DryRuns(self.databases)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._document = b""
         self.poller = Poller(self.databases, self.publish)

@@ -10,15 +10,13 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from ebbgate.errors import EbbgateError, NotFound
+from ebbgate.errors import EbbgateError
 from ebbgate.intents.arguments import POLICY_NAME
-from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import check_in_folder, check_unsaved, problem_document
-from ebbgate.probes.topology import find
 from ebbgate.replay import compare, history
 from ebbgate.replay.history import Subject
 from ebbgate.store.queries import Statuses
@@ -134,9 +132,8 @@ class _DryRun:
 class DryRuns:
     """Runs dry runs, one at a time, since each takes a processor for up to minutes."""
 
-    def __init__(self, databases: Databases, sysfs: Sysfs) -> None:
+    def __init__(self, databases: Databases) -> None:
         self._databases = databases
-        self._sysfs = sysfs
         self._turns = Turns("dry runs", WAIT_S)
 
     def close(self) -> None:
@@ -178,11 +175,9 @@ class DryRuns:
         live = snapshot.live.volumes.get(volume)
         if live is None or live.status.kind is None:
             raise ApiError(404, f"the daemon does not follow {volume[:128]}", "see /api/v1/volumes")
-        try:
-            # A policy may choose the volume by its uuid, which the status does not have.
-            return Subject.of(find(self._sysfs, volume))
-        except NotFound:
-            return Subject(volume, live.status.title or volume, live.status.kind)
+        status = live.status
+        # Policies may choose the volume by its uuid, which only the daemon knows.
+        return Subject(volume, status.title or volume, live.status.kind, policy=status.policy)
 
     def _candidate(self, text: str) -> PolicyDocument:
         checked = check_unsaved(text, _FILE, self._databases.config.policy_dir)

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from queue import Queue
 from typing import Any, Final
 
 import pytest
 from starlette.concurrency import run_in_threadpool
 
-from ebbgate.probes.topology import find
+from ebbgate.model.status_json import status_to_json
 from ebbgate.replay import history
 from ebbgate.replay.compare import KERNELS
+from ebbgate.store.db import Store
 from ebbgate.units import HOUR_NS
 from ebbgate.web import policy_service
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.policies import DryRunRequest
+from tests.builders import live_status
 from tests.unit.web.web_fixture import WebHarness, complaint
 
 NAS: Final = "version: 1\nname: mine\nstrategies:\n  - stream_bypass: {}\n"
@@ -33,15 +36,16 @@ def test_dry_run_lists_differences(still: WebHarness) -> None:
     assert answer.json["until_unix_s"] - answer.json["from_unix_s"] == 900
 
 
-def test_the_present_policy_may_be_chosen_by_uuid(still: WebHarness) -> None:
-    uuid = find(still.fake.sysfs, "bcache0").uuid
-    assert uuid
-    text = f"version: 1\nname: by-uuid\nmatch: {{volume: {uuid}}}\nstrategies: []\n"
-    folder = still.config.policy_dir
-    folder.mkdir(exist_ok=True)
-    (folder / "by-uuid.yaml").write_text(text)
+def test_the_present_policy_is_the_one_that_the_daemon_tells(web: WebHarness) -> None:
+    """It may be chosen by the uuid of the volume, which the server cannot read everywhere."""
+    text = "version: 1\nname: by-uuid\nmatch: {volume: 0b1e5000-0000}\nstrategies: []\n"
+    web.policies.mkdir(exist_ok=True)
+    (web.policies / "by-uuid.yaml").write_text(text)
+    with closing(Store.open(web.config.history_path)) as store:
+        status = live_status(policy="by-uuid")
+        store.set_live("bcache0", status_to_json(status), web.now_ns)
     asked = {"volume": "bcache0", "text": NAS, "against": None, "hours": 0.25}
-    answer = still.post("/policies/dry-run", asked)
+    answer = web.post("/policies/dry-run", asked)
     assert answer.status == 200, answer.body
     assert answer.json["destage_s"]["before"].keys() == {KERNELS}
 
