@@ -219,3 +219,20 @@ def test_a_day_of_writes_is_spent_and_comes_back() -> None:
 def test_an_unknown_count_of_writes_leaves_no_budget() -> None:
     params = PromoteParams(writes_per_day=0.5)
     assert charge(WriteBudget(1.0), busy_frame(0, cache_bytes=GIB), params).left_bytes is None
+
+
+def test_a_moment_of_unknown_counts_gives_no_budget_back() -> None:
+    """A machine that ran for weeks and wrote little has a full day left by its mean since boot."""
+    params = PromoteParams(writes_per_day=0.5)
+
+    def at(days: float, written: int | None, budget: WriteBudget) -> WriteBudget:
+        frame = busy_frame(0, cache_bytes=8 * GIB, cache_written_bytes=written)
+        return charge(budget, replace(frame, at_ns=int(days * DAY_NS)), params)
+
+    spent = at(30.01, 5 * GIB, at(30, GIB, WriteBudget()))
+    known = at(30.01, 5 * GIB, at(30.01, None, spent))
+    assert spent.left_bytes is not None
+    assert known.left_bytes == pytest.approx(spent.left_bytes)
+    assert spent.left_bytes < GIB
+    later = at(30.01, 6 * GIB, at(30.01, None, spent))
+    assert later.left_bytes == pytest.approx(spent.left_bytes - GIB)

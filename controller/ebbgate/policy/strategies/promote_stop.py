@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ebbgate.knobs.catalog import CUTOFF
@@ -49,10 +49,12 @@ class PromoteParams:
 class WriteBudget:
     """What may still be written to the cache today.
 
-    `left_bytes`: None if it is not limited or not known. `written_bytes`: at `at_ns`.
+    `left_bytes`: None if it is not limited or not known. `written_bytes`: at `at_ns`, when
+    `kept_bytes` were left.
     """
 
     left_bytes: float | None = None
+    kept_bytes: float | None = None
     written_bytes: int = 0
     at_ns: int = 0
 
@@ -60,17 +62,21 @@ class WriteBudget:
 def charge(budget: WriteBudget, frame: Frame, params: PromoteParams) -> WriteBudget:
     """Return the budget after what was written since; it fills up over a day.
 
-    It begins with what is left of the time since boot, of which the first day counts in full.
+    It begins with what is left of the time since boot, of which the first day counts in full. What
+    is written while the counts are not known is charged once they are.
     """
+    if params.writes_per_day is None:
+        return WriteBudget()
     written, day_bytes = frame.cache_written_bytes, bytes_per_day(frame, params)
     if written is None or day_bytes is None:
-        return WriteBudget()
-    if budget.left_bytes is None:
+        return replace(budget, left_bytes=None)
+    if budget.kept_bytes is None:
         left = day_bytes * max(1.0, frame.at_ns / DAY_NS) - written
     else:
         filled = day_bytes * (frame.at_ns - budget.at_ns) / DAY_NS
-        left = budget.left_bytes + filled - max(0, written - budget.written_bytes)
-    return WriteBudget(min(max(left, -day_bytes), day_bytes), written, frame.at_ns)
+        left = budget.kept_bytes + filled - max(0, written - budget.written_bytes)
+    left = min(max(left, -day_bytes), day_bytes)
+    return WriteBudget(left, left, written, frame.at_ns)
 
 
 def bytes_per_day(frame: Frame, params: PromoteParams) -> float | None:
