@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ from ebbgate.kernel.run import run_unkilled
 # As LVM between suspend and resume, and as LVM that waits for a lock.
 SUSPENDS = "trap '' INT; echo >began; sleep 1.2; echo resumed >state; echo done"
 WAITS = "trap 'echo stopped >state; exit 5' INT; echo >began; while :; do sleep 0.05; done"
+
+
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """As in a terminal: what a shell starts in the background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
