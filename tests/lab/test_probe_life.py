@@ -68,6 +68,7 @@ def test_bcache_may_be_loaded_after_the_probe(guest: Session) -> None:
         assert probe.wait_for("hello")["signals"]["path"].startswith("missing")
         with BcacheStack(guest, settings=SETTINGS) as stack:
             probe.track(stack)
+            assert not probe.wait_for("signals")["signals"]["path"].startswith("missing")
             writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
             fio.run(guest, writes, seed=2)
             assert probe.tick(stack.volume)["path"]["write"]["writeback"]["ios"] == 32
