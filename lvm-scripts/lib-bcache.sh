@@ -96,11 +96,11 @@ block_bytes() {
     echo "$((one > other ? one : other))"
 }
 
-# set_block_bytes SET_UUID: the block size of a running set.
+# set_block_bytes SET_UUID: the block size of a running set. The kernel prints 512 as 0.5k.
 set_block_bytes() {
     local file=$SYS/fs/bcache/$1/block_size text
     text=$(text_of "$file")
-    [[ $text =~ ^[1-9][0-9.]*k?$ ]] || die not_here "a check failed: $file is '$text'" "cat $file"
+    [[ $text =~ ^[0-9]+[.][0-9]k$ && $text != 0.0k ]] || die not_here "a check failed: $file is '$text'" "cat $file"
     bcache_bytes "$text"
 }
 

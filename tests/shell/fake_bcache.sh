@@ -57,7 +57,7 @@ register() { # DEVICE
     if grep -q 'cache device' "$state/superblock.$name"; then
         mkdir -p "$sys/fs/bcache/$uuid" "$sys/kernel/debug/bcache"
         : >"$sys/fs/bcache/$uuid/unregister"
-        echo 512 >"$sys/fs/bcache/$uuid/block_size"
+        echo 0.5k >"$sys/fs/bcache/$uuid/block_size"
         : >"$sys/kernel/debug/bcache/bcache-$uuid"
         ln -s "$sys/fs/bcache/$uuid" "$folder/set"
         ln -s "$folder" "$sys/fs/bcache/$uuid/cache0"

@@ -82,7 +82,7 @@ BCACHE_TREE = {
     "block/bcache0/bcache": f"-> /{_BACKING}",
     "block/sdb/bcache/set": f"-> /{SET}",
     f"{SET}/unregister": "",
-    f"{SET}/block_size": "512\n",
+    f"{SET}/block_size": "0.5k\n",
     f"{SET}/cache0": "-> /block/sdb/bcache",
     f"{SET}/bdev0": f"-> /{_BACKING}",
     INDEX: "0:16 len 512 -> [0:46080 gen 1] dirty\n0:528 len 8 -> [0:47104 gen 1]\n",

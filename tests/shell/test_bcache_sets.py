@@ -87,7 +87,7 @@ def test_a_backing_device_with_blocks_smaller_than_those_of_the_set_is_refused(
     refused(machine, ATTACH, "/dev/sda would have blocks of 512 B")
 
 
-@pytest.mark.parametrize("size", ["", "???\n"])
+@pytest.mark.parametrize("size", ["", "???\n", "0.0k\n"])
 def test_a_set_whose_block_size_cannot_be_read_is_refused(size: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path, sysfs={**RUNNING, f"{SET}/block_size": size})
     refused(machine, ATTACH, f"a check failed: /sys/fs/bcache/{UUID}/block_size is", 69)
