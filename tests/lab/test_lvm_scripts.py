@@ -18,6 +18,11 @@ def layout(harness: ScriptHarness) -> str:
     return volumes + harness.shell("pvs --noheadings -o pv_name,vg_name")
 
 
+def cache_settings(harness: ScriptHarness) -> tuple[str, ...]:
+    """What LVM keeps of the settings of the cache's policy."""
+    return tuple(harness.shell(f"lvs --noheadings -o cache_settings {VOLUME}").strip().split(","))
+
+
 def test_dirty_data_survives_attach_and_detach_of_a_mounted_volume(harness: ScriptHarness) -> None:
     harness.make_volume()
     harness.make_files(DEVICE)
@@ -46,7 +51,11 @@ def test_a_cachepool_of_larger_chunks_comes_and_goes(harness: ScriptHarness) -> 
     harness.make_volume()
     harness.make_files(DEVICE)
     options = ["--yes", "--cachepool", "--chunk", "128k", "--mode", "writeback"]
+    settings = ("migration_threshold=4096",)
+    for each in settings:
+        options += ["--setting", each]
     harness.ok("lvmcache-attach", *options, VOLUME, harness.ssd)
+    assert cache_settings(harness) == settings
     harness.hold_dirty()
     harness.add_file("second")
     assert harness.status()["status"]["block_bytes"] == 128 * 1024
@@ -54,6 +63,7 @@ def test_a_cachepool_of_larger_chunks_comes_and_goes(harness: ScriptHarness) -> 
     assert "data_cache" in layout(harness)
     again = harness.pasted(undo_of(detached))
     assert "+ lvconvert" in again.stderr
+    assert cache_settings(harness) == settings
     assert harness.status()["status"]["block_bytes"] == 128 * 1024
     harness.check_files(DEVICE)
 
