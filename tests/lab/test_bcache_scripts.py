@@ -43,6 +43,17 @@ def test_dirty_data_survives_the_detach_of_bcache_and_the_undo(harness: ScriptHa
     harness.check_files(BCACHE)
 
 
+def test_force_keeps_a_disk_whose_volume_group_is_not_active(harness: ScriptHarness) -> None:
+    """Without an active volume the kernel names no holder of it, and lets it be wiped."""
+    harness.make_volume(64)
+    harness.shell("vgchange -q -an vg")
+    for backing, cache in ((harness.hdd, harness.ssd), (harness.ssd, harness.hdd)):
+        refused = harness.run("bcache-attach", "--yes", "--force", backing, cache)
+        assert (refused.rc, "belongs to the volume group vg" in refused.stderr) == (64, True)
+    harness.shell("vgchange -q -ay vg")
+    assert harness.shell("lvs --noheadings -o lv_name,lv_active vg").split() == ["data", "active"]
+
+
 @pytest.mark.full
 def test_an_interrupted_detach_of_bcache_leaves_it_as_it_was(harness: ScriptHarness) -> None:
     harness.ok("bcache-attach", "--yes", "--mode", "writeback", harness.hdd, harness.ssd)
