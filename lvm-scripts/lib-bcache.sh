@@ -119,11 +119,14 @@ check_block() {
     fi
 }
 
-# set_is_absent BACKING: refuses a backing device whose set is not registered: the kernel neither writes
-# its data back nor detaches it.
+# set_is_absent BACKING FOLDER: refuses a backing device whose set is not registered: the kernel neither
+# writes its data back nor detaches it.
 set_is_absent() {
-    die not_here "the cache set of $1 is not registered; nothing was changed" \
-        "register its cache device first: echo DEVICE > $SYS/fs/bcache/register"
+    local todo="register its cache device first: echo DEVICE > $SYS/fs/bcache/register"
+    if [[ $(knob "$2/state") == clean ]]; then
+        todo+=$'\n  '"if that is lost, no data is lost with it: echo 1 > $2/stop; then bcache-attach $(quoted "$1") NEW_CACHE"
+    fi
+    die not_here "the cache set of $1 is not registered; nothing was changed" "$todo"
 }
 
 # read_superblock DEVICE: fills SUPERBLOCK from bcache-super-show, for example [sb.version].

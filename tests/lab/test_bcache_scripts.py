@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.lab.script_fixture import DM, VOLUME, ScriptHarness, again_of, undo_of
+from tests.lab.script_fixture import DM, MOUNT, VOLUME, ScriptHarness, again_of, undo_of
 
 LVM_DEVICE = f"/dev/{VOLUME}"
 BCACHE = "/dev/bcache0"
@@ -40,6 +40,30 @@ def test_dirty_data_survives_the_detach_of_bcache_and_the_undo(harness: ScriptHa
     harness.add_file("meanwhile")
     harness.pasted(undo_of(detached))
     assert harness.status()["status"]["mode"] == "writeback"
+    harness.check_files(BCACHE)
+
+
+def test_a_lost_cache_without_dirty_data_is_replaced_as_the_error_says(
+    harness: ScriptHarness,
+) -> None:
+    harness.ok("bcache-attach", "--yes", harness.hdd, harness.ssd)
+    harness.make_files(BCACHE)
+    backing, cache = (
+        f"/sys/class/block/{device.rpartition('/')[2]}/bcache"
+        for device in (harness.hdd, harness.ssd)
+    )
+    harness.shell(f"umount {MOUNT}; echo 1 > {cache}/set/stop")
+    harness.shell(f"while [ -e {backing} ] || [ -e {cache} ]; do sleep 0.1; done")
+    harness.shell(f"wipefs -q -a {harness.ssd}; echo {harness.hdd} > /sys/fs/bcache/register")
+    harness.shell(f"until [ -e {backing}/state ]; do sleep 0.1; done")
+    assert harness.shell(f"cat {backing}/state") == "clean\n"
+    refused = harness.run("bcache-attach", "--yes", harness.hdd, harness.ssd)
+    (line,) = (each for each in refused.stderr.splitlines() if "NEW_CACHE" in each)
+    stop, attach = line.partition("with it: ")[2].split("; then ")
+    harness.pasted(f"{stop}; while [ -e {backing} ]; do sleep 0.1; done")
+    words = attach.replace("NEW_CACHE", harness.ssd).split()
+    harness.ok(words[0], "--yes", *words[1:])
+    assert harness.status()["status"]["mode"] == "writethrough"
     harness.check_files(BCACHE)
 
 

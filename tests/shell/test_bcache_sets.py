@@ -53,7 +53,10 @@ def test_nothing_is_detached_from_a_set_that_is_not_registered(state: str, tmp_p
 @pytest.mark.parametrize("state", ["clean", "dirty", "inconsistent"])
 def test_an_attach_names_the_set_that_is_not_registered(state: str, tmp_path: Path) -> None:
     text = "the cache set of /dev/sda is not registered; nothing was changed\n  register its cache"
-    refused(without_its_set(tmp_path, state), ATTACH, text, 69)
+    machine = without_its_set(tmp_path, state)
+    refused(machine, ATTACH, text, 69)
+    replaced = "echo 1 > /sys/block/sda/bcache/stop; then bcache-attach /dev/sda NEW_CACHE"
+    assert (replaced in machine.run(*ATTACH)) == (state == "clean")
 
 
 # ---- blocks --------------------------------------------------------------------------------------
