@@ -207,3 +207,12 @@ class Machine:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+
+def refused(machine: Machine, argv: tuple[str, ...], text: str, code: int = 64) -> None:
+    """Expect that a script, also in a dry run, ends with this text before its first step."""
+    for words in (argv, (argv[0], "-n", *argv[1:])):
+        answer = machine.run(*words)
+        assert text in answer
+        assert answer.endswith(f"exit {code}\n"), answer
+        assert machine.steps() == []

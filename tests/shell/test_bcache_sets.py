@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.shell.machines import BACKING_SUPERBLOCK, BCACHE_TREE, NO_CACHE, SET, SUPERBLOCK
-from tests.shell.recorded import UUID, Machine
+from tests.shell.recorded import UUID, Machine, refused
 
 ATTACH = ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb")
 RUNNING = {
@@ -17,14 +17,6 @@ RUNNING = {
     f"{SET}/unregister": "",
     f"{SET}/cache0": "-> /block/sdb/bcache",
 }
-
-
-def refused(machine: Machine, argv: tuple[str, ...], text: str, code: int = 64) -> None:
-    for words in (argv, (argv[0], "-n", *argv[1:])):
-        answer = machine.run(*words)
-        assert text in answer
-        assert answer.endswith(f"exit {code}\n"), answer
-        assert machine.steps() == []
 
 
 # ---- the set is absent: its cache device failed, or is registered later -------------------------

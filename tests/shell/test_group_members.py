@@ -8,21 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.shell.machines import PARTITION
-from tests.shell.recorded import Machine
+from tests.shell.recorded import Machine, refused
 
 LVM = ("lvmcache-attach", "--yes", "--force", "vg/data", "/dev/sdb")
 BCACHE_CACHE = ("bcache-attach", "--yes", "--force", "/dev/sda", "/dev/sdb")
 BCACHE_BACKING = ("bcache-attach", "--yes", "--force", "/dev/sdb", "/dev/sda")
 MEMBER = "0x218,LVM2_member\n"
 ALL = pytest.mark.parametrize("argv", [LVM, BCACHE_CACHE, BCACHE_BACKING])
-
-
-def refused(machine: Machine, argv: tuple[str, ...], text: str, code: int = 64) -> None:
-    for words in (argv, (argv[0], "-n", *argv[1:])):
-        answer = machine.run(*words)
-        assert text in answer
-        assert answer.endswith(f"exit {code}\n"), answer
-        assert machine.steps() == []
 
 
 @ALL
