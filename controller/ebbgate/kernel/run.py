@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
@@ -19,6 +19,9 @@ from ebbgate.errors import Unavailable
 
 _INTERRUPT_S = 5.0
 """How long a program may take to end after SIGINT, before it is left alone."""
+_GIVES_UP_AT = 2
+"""The interrupt that leaves the program to itself: the first one only asks it to end."""
+_POLL_S = 0.05
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -78,7 +81,11 @@ def run_unkilled(argv: Sequence[str], *, timeout_s: float) -> Completed:
     goes on.
     """
     # Files: a program that goes on must be able to write.
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+    with (
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+        _held_interrupts() as interrupts,
+    ):
         try:
             process = subprocess.Popen(
                 list(argv),
@@ -91,14 +98,14 @@ def run_unkilled(argv: Sequence[str], *, timeout_s: float) -> Completed:
             )
         except FileNotFoundError as error:
             raise _not_installed(argv) from error
-        interrupted, late = _wait(process, timeout_s)
+        late = _wait(process, timeout_s, interrupts)
         if process.poll() is None:
             # Only so that somebody waits for it.
             threading.Thread(target=process.wait, daemon=True).start()
             raise Unavailable(f"not finished yet, and it goes on: {shlex.join(argv)}", "see: ps")
         texts = (_text(file) for file in (output, errors))
         done = Completed(tuple(argv), process.returncode, *texts)
-    return _checked(done, interrupted, f"not finished after {timeout_s:g} s" if late else "")
+    return _checked(done, bool(interrupts), f"not finished after {timeout_s:g} s" if late else "")
 
 
 def _checked(done: Completed, interrupted: bool, late: str) -> Completed:
@@ -116,25 +123,37 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bool, bool]:
-    """Wait for the end; return whether somebody has interrupted it, and whether it was late."""
-    interrupted = late = False
-    until_s = time.monotonic() + timeout_s
-    while process.poll() is None:
-        try:
-            process.wait(max(0.0, until_s - time.monotonic()))
-        except KeyboardInterrupt:
-            if interrupted:
-                return interrupted, late
-            interrupted = True
-            process.send_signal(signal.SIGINT)
-        except subprocess.TimeoutExpired:
+@contextmanager
+def _held_interrupts() -> Iterator[list[int]]:
+    """Collect interrupts: a KeyboardInterrupt could come before anybody waits for the program."""
+    held: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or before in (signal.SIG_IGN, None):
+        yield held
+        return
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield held
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, interrupts: Sequence[int]) -> bool:
+    """Wait for the end, at most until a second interrupt; return whether it was late."""
+    end_s = time.monotonic() + timeout_s
+    asked = late = False
+    while process.poll() is None and len(interrupts) < _GIVES_UP_AT:
+        if time.monotonic() >= end_s:
+            if late:
+                break
             late = True
+            end_s += _INTERRUPT_S
+        if (interrupts or late) and not asked:
+            asked = True
             process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_INTERRUPT_S)
-            return interrupted, late
-    return interrupted, late
+        time.sleep(_POLL_S)
+    return late
 
 
 def _environment() -> dict[str, str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +62,24 @@ def test_an_interrupt_ends_a_program_that_waits(here: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_unkilled(["sh", "-c", WAITS], timeout_s=30)
     assert (here / "state").read_text() == "stopped\n"
+
+
+def test_an_interrupt_while_a_program_starts_waits_for_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = subprocess.Popen
+
+    def interrupted_before_it_returns(*words: Any, **how: Any) -> subprocess.Popen[bytes]:
+        process = started(*words, **how)
+        while not (here / "began").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        return process
+
+    monkeypatch.setattr("subprocess.Popen", interrupted_before_it_returns)
+    run_unkilled(["sh", "-c", SUSPENDS], timeout_s=30)
+    assert (here / "state").read_text() == "resumed\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_second_interrupt_leaves_the_program_running(here: Path) -> None:
