@@ -186,3 +186,23 @@ def test_it_stops_where_split_writes_are_promoted_and_tries_again_in_a_minute() 
 def test_read_streams_are_nothing_to_dm_cache() -> None:
     state = stream_bypass.on_frame(StreamState(), load(read=80), SPLIT)
     assert (state.mode, state.why) == (StreamMode.REST, "no stream")
+
+
+@pytest.mark.parametrize(
+    ("signals", "params", "cutoff"),
+    [
+        ({}, StreamParams(cutoff_wide_bytes=8 * MIB), 8 * MIB),
+        (
+            {"dirty_room_bytes": 0},
+            StreamParams(cutoff_floor_bytes=64 * KIB, cutoff_ceiling_bytes=128 * KIB),
+            128 * KIB,
+        ),
+        ({"dirty_room_bytes": 0}, StreamParams(cutoff_ceiling_bytes=16 * MIB), 4 * MIB),
+    ],
+)
+def test_another_policy_bounds_the_cutoff_of_a_stream_that_goes_on(
+    signals: dict[str, Any], params: StreamParams, cutoff: int
+) -> None:
+    state = stream_bypass.on_frame(StreamState(), load(write=80, **signals), PARAMS)
+    state = stream_bypass.on_frame(state, load(1250, write=80, **signals), params)
+    assert state.cutoff_bytes == cutoff

@@ -111,6 +111,7 @@ def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
 
 def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamState:
     """Handle a tick."""
+    state = _allowed(state, params)
     load = load_of(frame, params)
     if load is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
         return _take(state, StreamMode.REST, "the load or the room is unknown", None)
@@ -182,6 +183,17 @@ def _reason_against(
     if room < need:
         return f"only {format_bytes(room)} of room, {format_bytes(need)} is reserved"
     return ""
+
+
+def _allowed(state: StreamState, params: StreamParams) -> StreamState:
+    """Return the state with a cutoff that the policy allows, which may have changed meanwhile."""
+    cutoff = state.cutoff_bytes
+    if cutoff is None:
+        return state
+    allowed = min(params.cutoff_ceiling_bytes, max(params.cutoff_floor_bytes, cutoff))
+    if state.mode is StreamMode.ABSORB:
+        allowed = params.cutoff_wide_bytes
+    return state if allowed == cutoff else replace(state, cutoff_bytes=allowed)
 
 
 def _tight(frame: Frame, params: StreamParams) -> int:
