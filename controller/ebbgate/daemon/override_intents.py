@@ -19,9 +19,11 @@ from ebbgate.knobs.settable import beyond_limits, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind, Mode
+from ebbgate.policy import evaluate
 from ebbgate.policy.drain import plan_of, plan_text
 from ebbgate.policy.limits import knob_limits
 from ebbgate.policy.overrides import unwritable_reason
+from ebbgate.policy.strategies import idle_destage
 from ebbgate.units import format_ns
 
 Values = Sequence[tuple[str, str]]
@@ -163,6 +165,12 @@ class OverrideIntents:
                 f"{title}: policy {loop.policy.name} does not use idle_destage: there is no gate"
                 " that a drain could open",
                 "use a policy with idle_destage, such as adaptive",
+            )
+        frame = loop.state.frame
+        why_not = (evaluate.unsupported(frame) or idle_destage.unsupported(frame)) if frame else ""
+        if why_not:
+            raise ActuationError(
+                f"{title}: {why_not}; a drain could not open the gate", "see ebbgate explain"
             )
 
     def _check_gate_free(self, loop: VolumeLoop) -> None:

@@ -228,7 +228,11 @@ def unsupported(frame: Frame) -> str:
     if why_not := UNWRITABLE.get(frame.state or ""):
         return why_not
     if frame.cache_mode is not None and frame.cache_mode != "writeback":
-        return f"the cache mode is {frame.cache_mode}: there is no dirty data"
+        # The mode may have been changed while data was dirty, which flushes nothing.
+        left = "there is no dirty data"
+        if frame.dirty_bytes != 0:
+            left = "the kernel alone writes back what is still dirty"
+        return f"the cache mode is {frame.cache_mode}: {left}"
     return ""
 
 

@@ -112,6 +112,16 @@ def test_a_finished_drain_is_reported(intents: IntentHarness) -> None:
     assert outcome.startswith("clean, ")
 
 
+def test_a_drain_in_another_mode_of_the_cache_is_refused(intents: IntentHarness) -> None:
+    intents.tick(cache_mode="writethrough")
+    assert answer(intents.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)) == (
+        False,
+        "bcache0: the cache mode is writethrough: the kernel alone writes back what is still dirty;"
+        " a drain could not open the gate\n  see ebbgate explain",
+    )
+    assert intents.kept() == ()
+
+
 def test_a_clean_volume_is_not_drained(intents: IntentHarness) -> None:
     intents.tick(dirty_bytes=0)
     assert answer(intents.ask(IntentKind.DRAIN, for_ns=NS_PER_S)) == (

@@ -92,7 +92,8 @@ def test_the_first_proposal_wins_and_the_loser_stays_visible() -> None:
     [
         ({"state": "no cache"}, "no cache is attached"),
         ({"state": "inconsistent"}, "inconsistent"),
-        ({"cache_mode": "writethrough"}, "the cache mode is writethrough"),
+        ({"cache_mode": "writethrough"}, "the kernel alone writes back what is still dirty"),
+        ({"cache_mode": "writethrough", "dirty_bytes": 0}, "writethrough: there is no dirty data"),
         ({"cache_mode": "writearound"}, "the cache mode is writearound"),
         ({"cache_mode": "none"}, "the cache mode is none"),
         ({"state": "clean"}, ""),
