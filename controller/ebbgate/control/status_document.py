@@ -33,6 +33,7 @@ from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.engine import (
     DRAIN,
     IDLE_DESTAGE,
+    LIMITS,
     OVERRIDE,
     PROMOTE_HOT,
     ROLLBACK_GUARD,
@@ -47,7 +48,7 @@ from ebbgate.signals.totals import Totals, volume_totals
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 OBSERVING = "Observing: changes nothing"
-_ABOVE = (OVERRIDE, DRAIN, ROLLBACK_GUARD, WARM)
+_ABOVE = (OVERRIDE, DRAIN, ROLLBACK_GUARD, WARM, LIMITS)
 """These proposals are of no rule or strategy."""
 _OFTEN_UNKNOWN = frozenset({"disturbance", "heat"})
 """Unknown until a gap has written something back, or for the first 10 s: people need no warning."""
@@ -106,7 +107,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         state=frame.state,
         cache_mode=frame.cache_mode,
         regime=frame.regime,
-        gate=_gate(view, state, decision),
+        gate=_gate(view, outcome, decision),
         dirty_bytes=frame.dirty_bytes,
         dirty_ratio=frame.dirty_ratio,
         dirty_floor_bytes=_floor_bytes(view, frame),
@@ -186,17 +187,22 @@ def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) 
     if view.mode is Mode.OBSERVE or not own:
         return OBSERVING if own else f"{OBSERVING} (policy {view.policy})"
     if ours is None or ours.strategy == IDLE_DESTAGE:
-        ours = _promoting(own)
+        ours = _beside_destage(view, own)
     if ours is not None:
         text = f"{ours.strategy}: {ours.reason}"
         return text if view.mode is Mode.ENFORCE else f"In enforce: {text}"
     return _destage_summary(view, frame, state)
 
 
-def _promoting(own: Sequence[Proposal]) -> Proposal | None:
-    """Return the proposal of promote_hot where nothing is written back."""
+def _beside_destage(view: StatusInputs, own: Sequence[Proposal]) -> Proposal | None:
+    """Return the proposal of promote_hot where nothing is written back, else the first one where
+    the policy has no idle_destage.
+    """
     found = {each.strategy: each for each in own if not each.unsupported}
-    return None if IDLE_DESTAGE in found else found.get(PROMOTE_HOT)
+    if IDLE_DESTAGE in found:
+        return None
+    first = next(iter(found.values()), None) if view.destage is None else None
+    return found.get(PROMOTE_HOT, first)
 
 
 def _destage_summary(view: StatusInputs, frame: Frame, state: State) -> str:
@@ -273,10 +279,10 @@ def _sleep(view: StatusInputs) -> KernelSleepStatus | None:
     return KernelSleepStatus(view.sleep_left_s, text)
 
 
-def _gate(view: StatusInputs, state: State, decision: Decision) -> GateStatus:
+def _gate(view: StatusInputs, outcome: Outcome, decision: Decision) -> GateStatus:
     gate = (None if view.gate_is_refused else view.gate) or Gate(GateKind.RELEASED)
     winner = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
-    reason = state.destage.why
+    reason = outcome.ruling.why
     if winner is not None and winner.strategy != IDLE_DESTAGE:
         reason = winner.reason
     if view.gate_is_refused:
@@ -285,7 +291,7 @@ def _gate(view: StatusInputs, state: State, decision: Decision) -> GateStatus:
         kind=gate.kind,
         rate_bytes_per_s=gate.rate_bytes_per_s,
         depth_ios=gate.depth_ios,
-        state=str(state.destage.phase),
+        state=str(outcome.destage.phase),
         since_ns=view.gate_since_ns,
         reason=reason,
     )

@@ -19,6 +19,7 @@ from ebbgate.policy.arbiter import ROLLBACK_GUARD, WARM, DecisionKey
 from ebbgate.policy.defaults import IDLE_DESTAGE, PROMOTE_HOT, STREAM_BYPASS, Policy
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import ProbeSettings, Ruling
+from ebbgate.policy.limits import LIMITS
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.state import OverrideChange, State, WarmChange
@@ -30,6 +31,7 @@ from ebbgate.policy.strategies.promote_hot import PromoteState
 __all__ = [
     "DRAIN",
     "IDLE_DESTAGE",
+    "LIMITS",
     "OVERRIDE",
     "PROMOTE_HOT",
     "ROLLBACK_GUARD",

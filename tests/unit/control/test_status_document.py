@@ -9,6 +9,7 @@ from ebbgate.model.heat import ChunkMisses, ChunkRun, HeatPeriod, VolumeLayout
 from ebbgate.model.promotion import MoverState, MoverStatus
 from ebbgate.model.records import HeatRecord, ReuseSamples
 from ebbgate.model.status import LayoutStatus
+from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.strategies.promote_stop import PromoteParams
 from ebbgate.signals.frame import NO_HEAT
 from ebbgate.units import MIB, NS_PER_S, format_bytes
@@ -136,3 +137,32 @@ def test_promote_hot_is_the_summary_where_nothing_is_written_back(enforced: Loop
     enforced.now_ms += 1000
     enforced.tick()
     assert enforced.kept.document["now"].startswith("promote_hot: unknown: ")
+
+
+def test_limits_hide_no_reason_why_nothing_can_be_tuned(enforced: LoopHarness) -> None:
+    limits = Limits(destage_rate=Bounds(high=8 * MIB))
+    enforced.loop.set_policy(replace(enforced.loop.policy, limits=limits))
+    enforced.now_ms += 1000
+    enforced.tick(cache_mode="none")
+    document = enforced.kept.document
+    assert document["now"].startswith("Nothing to tune: the cache mode is none: ")
+    assert document["gate"]["reason"].startswith("the cache mode is none: ")
+
+
+def test_limits_alone_change_nothing(enforced: LoopHarness) -> None:
+    limits = Limits(sequential_cutoff=Bounds(high=MIB))
+    policy = replace(enforced.loop.policy, destage=None, streams=None, limits=limits, order=())
+    enforced.loop.set_policy(policy)
+    enforced.now_ms += 1000
+    enforced.tick()
+    assert enforced.kept.document["now"] == "Observing: changes nothing (policy adaptive)"
+
+
+def test_without_idle_destage_the_summary_tells_of_another_strategy(enforced: LoopHarness) -> None:
+    policy = replace(enforced.loop.policy, destage=None, order=("stream_bypass",))
+    enforced.loop.set_policy(policy)
+    enforced.now_ms += 1000
+    enforced.tick()
+    document = enforced.kept.document
+    assert document["now"] == "stream_bypass: rest: no stream"
+    assert document["gate"]["reason"] == "no strategy decides about the gate"
