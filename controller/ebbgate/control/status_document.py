@@ -133,7 +133,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         heat=view.heat,
         attribution=view.attribution,
         knobs=_knobs(view, frame),
-        proposals=tuple(_proposal(each, decision) for each in decision.proposals),
+        proposals=tuple(_proposal(each, decision, view.volume) for each in decision.proposals),
         cleaning=_cleaning(view, frame),
         overrides=tuple(_override(each, frame) for each in view.overrides),
         jobs=view.jobs,
@@ -306,12 +306,12 @@ def _knobs(view: StatusInputs, frame: Frame) -> dict[str, KnobStatus]:
     return found
 
 
-def _proposal(proposal: Proposal, decision: Decision) -> ProposalStatus:
+def _proposal(proposal: Proposal, decision: Decision, volume: Volume) -> ProposalStatus:
     wins = []
     if proposal.gate is not None and decision.gate_strategy == proposal.strategy:
         wins.append("destage")
     if decision.cutoff_strategy == proposal.strategy:
-        wins.append(MAX_SECTORS if decision.split_requests else CUTOFF)
+        wins.append(MAX_SECTORS if volume.kind is Kind.DM_CACHE else CUTOFF)
     if decision.promotion is not None and decision.promotion_strategy == proposal.strategy:
         wins.append(PROMOTION)
     wins += [knob for knob, _ in proposal.knobs if knob not in wins]

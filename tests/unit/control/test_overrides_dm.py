@@ -78,5 +78,9 @@ def test_a_cleaning_does_not_end_an_override_and_is_left_alone_meanwhile(
 def test_the_length_of_requests_that_is_set_stays(harness: DmLoopHarness) -> None:
     override(harness, "max_sectors_kb", "512")
     assert harness.max_sectors_kb == "512"
+    harness.now_ms += 1000
+    harness.tick()
+    (wins,) = (p["wins"] for p in harness.kept.document["proposals"] if p["strategy"] == "override")
+    assert wins == ["max_sectors_kb"], "dm-cache has no sequential_cutoff"
     override(harness)
     assert harness.max_sectors_kb == "1280"
