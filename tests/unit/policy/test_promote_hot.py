@@ -25,6 +25,8 @@ from tests.builders import busy_frame
 
 WINDOW_NS = 10 * NS_PER_S
 HOT = tuple(range(100, 164))
+MOVE_NS = 20 * NS_PER_MS
+"""As long as none was measured."""
 POLICY = Policy(promotion=PromoteParams(), order=(*Policy().order, PROMOTE_HOT))
 
 
@@ -170,3 +172,16 @@ def test_unknown_misses_move_nothing() -> None:
     unknown = replace(frame(4), heat=None, missing={"heat": "no bpf here"})
     decision = run(*map(frame, range(1, 4)), unknown).decision()
     assert (decision.promotion, reason(decision)) == (None, "unknown: no bpf here")
+
+
+@pytest.mark.parametrize("later", [0, 400])
+def test_a_time_without_records_of_misses_is_no_cost_of_moves(later: int) -> None:
+    outcome = run(*map(frame, range(1, 4)))
+    promotion = outcome.decision().promotion
+    assert promotion is not None
+    report = ChunksMoved(outcome.now_ns, moved=promotion.chunks)
+    state = step(outcome.state, report, POLICY, outcome.now_ns)[0]
+    numbers = [*range(4, 6), *range(6 + later, 10 + later)]
+    benefit = run(*map(frame, numbers), state=state).state.promotion.benefit
+    assert benefit.last is not None and benefit.last.moved == len(promotion.chunks)
+    assert 0 < benefit.total_cost_ns < len(promotion.chunks) * MOVE_NS, "each move is paid for once"

@@ -57,6 +57,11 @@ def test_misses_fade_and_are_forgotten_at_last() -> None:
     assert scored({1: 2}, left_out=10).misses == pytest.approx(12)
 
 
+def test_misses_of_unknown_chunks_alone_give_no_rate() -> None:
+    window = HeatPeriod(0, WINDOW_NS, (), dropped_ios=10)
+    assert add_window(Scores(), window, HALF_LIFE_NS, 1 / 3).mean_rate == 0.0
+
+
 def test_a_moved_chunk_starts_from_nothing() -> None:
     scores = without(scored({1: 8, 2: 8}, {1: 8}), (1,))
     assert set(scores.chunks) == {2}

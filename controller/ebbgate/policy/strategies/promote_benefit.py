@@ -106,13 +106,19 @@ def held_out(chunk: int, at_ns: int) -> bool:
     return (mixed ^ (mixed >> 31)) % HELD_OUT == 0
 
 
-def observe(benefit: Benefit, window: HeatPeriod, write_weight: float) -> Benefit:
-    """Count the misses of watched chunks in a window."""
+def observe(
+    benefit: Benefit, window: HeatPeriod, write_weight: float, unseen_ns: int = 0
+) -> Benefit:
+    """Count the misses of watched chunks in a window.
+
+    `unseen_ns`: the time before it of which no misses are known; it counts for no period.
+    """
     misses = dict(benefit.misses)
     for each in window.chunks:
         if each.chunk in benefit.chunks:
             misses[each.chunk] = misses.get(each.chunk, 0.0) + weighted(each, write_weight)
-    return replace(benefit, misses=misses, began_ns=benefit.began_ns or window.started_ns)
+    began_ns = benefit.began_ns + unseen_ns if benefit.began_ns else window.started_ns
+    return replace(benefit, misses=misses, began_ns=began_ns)
 
 
 def watch(benefit: Benefit, found: Mapping[int, Watched]) -> Benefit:

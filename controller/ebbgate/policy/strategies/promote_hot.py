@@ -173,7 +173,8 @@ def _add_window(
 ) -> PromoteState:
     # Other modes write to the backing device anyway.
     write_weight = ASYNC_WEIGHT if frame.cache_mode in (None, "writeback") else 0.0
-    benefit = promote_benefit.observe(state.benefit, window, write_weight)
+    unseen_ns = max(0, window.started_ns - (state.scores.ended_ns or window.started_ns))
+    benefit = promote_benefit.observe(state.benefit, window, write_weight, unseen_ns)
     ended = state.phase in (PromotePhase.MOVE, PromotePhase.REST)
     state = replace(
         state,

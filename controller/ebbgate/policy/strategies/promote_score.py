@@ -56,7 +56,9 @@ class Scores:
     @property
     def mean_rate(self) -> float:
         """Misses per second of a chunk of which nothing else is known."""
-        return self.misses / self.seconds / self.chunk_count if self.misses else 0.0
+        # The first window may have only misses of chunks that it does not list.
+        known = self.misses and self.seconds and self.chunk_count
+        return self.misses / self.seconds / self.chunk_count if known else 0.0
 
 
 @dataclass(frozen=True, slots=True)
