@@ -242,6 +242,11 @@ def test_drained_buckets_are_collected_once() -> None:
     assert not idle_destage.on_frame(state, drained(7250), PARAMS).collect
 
 
+@pytest.mark.parametrize("signals", [{"idle": None}, {"dirty_bytes": None}])
+def test_an_unknown_signal_repeats_no_collection(signals: dict[str, Any]) -> None:
+    assert not after(idle_frame(6000), drained(7000), drained(7250, **signals)).collect
+
+
 def test_collections_keep_their_distance() -> None:
     again = (idle_frame(7500), drained(8000))
     assert not after(idle_frame(6000), drained(7000), *again).collect

@@ -308,6 +308,7 @@ def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageS
         why=why,
         waiting_since_ns=waiting,
         shallow_until_ns=0,
+        collect=False,
         pace=pace.end(state.pace),
     )
 
