@@ -65,11 +65,8 @@ class ProbeSettings:
 
 def on_frame(state: State, frame: Frame, policy: Policy) -> State:
     """Handle a tick with all signals."""
-    if unsupported(frame):
-        promotion = _promotion(state, frame, policy, Phase.UNKNOWN)
-        return State(
-            congested=state.congested, frame=frame, arbiter=state.arbiter, promotion=promotion
-        )
+    if why_not := unsupported(frame):
+        return _not_tuned(state, frame, policy, why_not)
     ruled = rules.on_frame(state.rules, frame, policy.rules, frame.at_ns)
     held = _hold(state, ruled, frame, policy)
     destage, streams = DestageState(), StreamState()
@@ -92,6 +89,20 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
         arbiter=state.arbiter,
         hold=held,
         promotion=_promotion(state, frame, policy, destage.phase),
+    )
+
+
+def _not_tuned(state: State, frame: Frame, policy: Policy, why_not: str) -> State:
+    """Return the state while nothing can be tuned, as while a snapshot suspends the volume."""
+    destage = DestageState()
+    if policy.destage is not None:
+        destage = idle_destage.on_frame(state.destage, frame, policy.destage, why_not)
+    return State(
+        destage=destage,
+        congested=state.congested,
+        frame=frame,
+        arbiter=state.arbiter,
+        promotion=_promotion(state, frame, policy, Phase.UNKNOWN),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
-from ebbgate.model.frame import Frame, Rates
+from ebbgate.model.frame import Disturbance, Frame, Rates
 from ebbgate.model.records import Direction, Edge, QueueSample
 from ebbgate.policy import evaluate
 from ebbgate.policy.arbiter import decision_key
@@ -28,6 +28,7 @@ OPEN = Proposal("rule drain", "on: w", gate=Gate(GateKind.OPEN))
 RULE = Rule("drain", ((Check("dirty_data", ">", 0),),), OPEN, ("gate",))
 OFF = replace(RULE, when=((Check("dirty_data", "<", 0),),))
 NO_ROOM: dict[str, Any] = {"dirty_room_bytes": 0, "dirty_in_bytes_per_s": 1.0}
+FELT = Disturbance(4 * NS_PER_S, 8e6, NS_PER_S)
 READS: dict[str, Any] = {
     "window_ns": NS_PER_S,
     "foreground": {d: Rates(1, 1) for d in Direction},
@@ -148,6 +149,22 @@ def test_an_edge_does_not_move_what_cannot_be_tuned() -> None:
 def test_a_volume_that_can_be_tuned_again_is_tuned_again() -> None:
     state = after(idle_frame(1000, state="no cache"), idle_frame(1250))
     assert state.destage.phase is Phase.DESTAGE
+
+
+def test_what_was_learned_outlives_a_moment_in_which_nothing_can_be_tuned() -> None:
+    gap = (idle_edge(1500), queue_sample(1600, 3, 5), queue_sample(1700, 3, 25), busy_edge(4000))
+    before = after(busy_frame(1000), *gap).destage
+    assert before.pace.completions_per_s and before.gap.lengths_ns
+    felt = after(busy_frame(1000), *gap, busy_frame(4250, disturbance=FELT))
+    assert felt.destage.cap.bytes_per_s
+    suspended = evaluate.on_frame(felt, busy_frame(4500, state="suspended"), POLICY)
+    assert suspended.destage.phase is Phase.UNKNOWN
+    again = evaluate.on_frame(suspended, busy_frame(4750), POLICY).destage
+    assert (again.pace, again.gap.lengths_ns, again.cap) == (
+        before.pace,
+        before.gap.lengths_ns,
+        felt.destage.cap,
+    )
 
 
 def test_strategy_that_is_off_proposes_nothing() -> None:

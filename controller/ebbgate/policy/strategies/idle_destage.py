@@ -118,9 +118,11 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
     )
 
 
-def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
-    """Handle a tick with all signals."""
-    unknown = _unknown(frame)
+def on_frame(
+    state: DestageState, frame: Frame, params: DestageParams, why_not: str = ""
+) -> DestageState:
+    """Handle a tick with all signals. `why_not`: why nothing can be tuned now."""
+    unknown = why_not or _unknown(frame)
     if unknown:
         if state.phase is Phase.UNKNOWN:
             return replace(state, why=unknown)
