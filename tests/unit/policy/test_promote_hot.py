@@ -83,6 +83,17 @@ def test_a_promotion_stays_the_same_until_chunks_are_moved() -> None:
     assert moved.key(moved.decision()) == first.key(first.decision())
 
 
+def test_chunks_that_could_not_be_moved_are_not_reported_as_moved() -> None:
+    first = run(*map(frame, range(1, 4)))
+    promotion = first.decision().promotion
+    assert promotion is not None
+    report = ChunksMoved(first.now_ns, promotion.chunks[:1], promotion.chunks[1:])
+    decision = step(first.state, report, POLICY, first.now_ns)[1].decision()
+    total = len(promotion.chunks)
+    expected = f"rests: 1 of {total} MiB are moved, {total - 1} could not be, "
+    assert reason(decision).startswith(expected)
+
+
 def test_nothing_is_moved_after_a_single_window_with_misses() -> None:
     scan = [frame(n, window(n, tuple(range(n * 100, n * 100 + 40)))) for n in range(1, 4)]
     decision = run(*scan).decision()

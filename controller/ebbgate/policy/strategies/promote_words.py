@@ -53,10 +53,13 @@ def _verdict(state: PromoteState) -> str:
 def _progress(plan: Plan) -> str:
     held_out = sum(each.held_out for each in plan.listed.values())
     total = len(plan.listed) - held_out
-    left = len(plan.promotion.chunks) if plan.promotion else 0
     named = ", ".join(f"{count} of {name or 'no file'}" for name, count in plan.groups)
     owners = f" ({named})" if any(name for name, _ in plan.groups) else ""
-    moved = f"{total - left} of {total} MiB are moved" if plan.done else f"{total} MiB to move"
+    moved = f"{total} MiB to move"
+    if plan.done:
+        moved = f"{len(plan.done - plan.failed)} of {total} MiB are moved"
+    if plan.failed:
+        moved += f", {len(plan.failed)} could not be"
     return f"{moved}{owners}, {held_out} held out to compare"
 
 
