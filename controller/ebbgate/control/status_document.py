@@ -180,8 +180,10 @@ def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) 
     if reasons and len(reasons) == len(own):
         return f"Nothing to tune: {reasons[0]}"
     ours = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
+    refused = view.gate_is_refused and view.mode is Mode.ENFORCE
+    fault = "Not in force, since a write was refused: " if refused else ""
     if ours is not None and ours.strategy in (OVERRIDE, DRAIN):
-        return f"{ours.strategy}: {ours.reason}"
+        return f"{fault}{ours.strategy}: {ours.reason}"
     if view.manual and own:
         return f"Left alone: {', '.join(sorted(view.manual))} changed by someone else"
     if view.mode is Mode.OBSERVE or not own:
@@ -190,8 +192,8 @@ def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) 
         ours = _beside_destage(view, own)
     if ours is not None:
         text = f"{ours.strategy}: {ours.reason}"
-        return text if view.mode is Mode.ENFORCE else f"In enforce: {text}"
-    return _destage_summary(view, frame, state)
+        return f"{fault}{text}" if view.mode is Mode.ENFORCE else f"In enforce: {text}"
+    return f"{fault}{_destage_summary(view, frame, state)}"
 
 
 def _beside_destage(view: StatusInputs, own: Sequence[Proposal]) -> Proposal | None:

@@ -54,12 +54,17 @@ def test_what_the_journal_refused_at_first_is_written_after_a_minute(
     shown = harness.kept.document["gate"]
     assert shown["kind"] == "released"
     assert shown["reason"].startswith("not in force, since a write was refused; it is tried again.")
+    harness.now_ms += 1000
+    harness.tick(**seen)
+    summary = harness.kept.document["now"]
+    assert summary.startswith("Not in force, since a write was refused: ")
     harness.tick(**seen)
     assert harness.knob(knob) == before, "the journal may take 10 s to refuse"
     for _ in range(240):
         harness.tick(**seen)
     assert harness.knob(knob) == wanted
     assert not harness.kept.document["gate"]["reason"].startswith("not in force")
+    assert not harness.kept.document["now"].startswith("Not in force")
 
 
 def test_a_knob_that_this_kernel_lacks_is_not_tried_again(enforced: LoopHarness) -> None:
