@@ -56,7 +56,8 @@ class VolumeSignals:
 
     `last_seen`: the last look at sysfs. `lost`: what the probe had to drop. `power`: whether the
     disks below turn. `reloaded`: a table was loaded; who looks at its knobs clears it. `layout`:
-    who owns the chunks of the volume. `cgroups`: paths by id.
+    who owns the chunks of the volume. `cgroups`: paths by id. `_counts`: the newest that dm-cache
+    reported; `_counts_before`: those at the look before.
     """
 
     writer: KnobWriter
@@ -71,6 +72,8 @@ class VolumeSignals:
     _frames: FrameState = field(default_factory=FrameState)
     _kernel_sleep: KernelSleep | None = None
     _dirty_since_ns: int | None = None
+    _counts: CacheStatus | None = None
+    _counts_before: CacheStatus | None = None
     _curve: VolumeCurve = field(default_factory=VolumeCurve)
     _misses: RecentMisses = field(default_factory=RecentMisses)
     _heat: CachedHeatStatus = field(default_factory=CachedHeatStatus)
@@ -121,6 +124,9 @@ class VolumeSignals:
 
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs, the next one after `last_seen`."""
+        # A suspended volume has no status, and a table is loaded while it is suspended.
+        self._counts_before = self._counts
+        self._counts = seen.dm if isinstance(seen.dm, CacheStatus) else self._counts
         self.reloaded = self.reloaded or self._counts_fell(seen)
         foreign = frozenset(self.writer.manual | self.writer.pinned | self.writer.lacking)
         facts = DaemonFacts(foreign, self.writer.disk_users, self.power, self.layout)
@@ -140,8 +146,8 @@ class VolumeSignals:
         """
         if self.reloaded:
             return True
-        then = self.last_seen.dm if self.last_seen else None
-        if not isinstance(then, CacheStatus) or not isinstance(seen.dm, CacheStatus):
+        then = self._counts_before
+        if then is None or not isinstance(seen.dm, CacheStatus):
             return False
         if then.promotions or then.demotions:
             return False
@@ -153,8 +159,8 @@ class VolumeSignals:
 
     def _counts_fell(self, seen: VolumeState) -> bool:
         """Whether the counts show that a table was loaded that resets knobs of ebbgate."""
-        then, new = self.last_seen.dm if self.last_seen else None, seen.dm
-        if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):
+        then, new = self._counts_before, seen.dm
+        if then is None or not isinstance(new, CacheStatus):
             return False
         fell = new.promotions < then.promotions or new.demotions < then.demotions
         return fell and bool(self._reset_by_table())

@@ -46,10 +46,18 @@ def test_a_threshold_that_is_set_ends_the_tuning_of_the_gate(harness: DmLoopHarn
     assert harness.cache.threshold == 2048
 
 
-def test_a_reloaded_table_does_not_end_an_override(harness: DmLoopHarness) -> None:
+@pytest.mark.parametrize("suspended", [False, True])
+def test_a_reloaded_table_does_not_end_an_override(
+    harness: DmLoopHarness, *, suspended: bool
+) -> None:
     over: dict[int, str] = {}
     harness.loop.overrides.on_end = lambda ended, why: over.update({ended.id: why})
     override(harness, "migration_threshold", "4096")
+    if suspended:
+        # A look falls into the load of the table.
+        harness.cache.suspended = True
+        harness.tick()
+        harness.cache.suspended = False
     harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", CACHE_TABLE),))
     assert harness.cache.threshold == 2048
     harness.tick()
