@@ -136,6 +136,9 @@ def plan_text(plan: DrainPlan, limits: Limits = NO_LIMITS) -> str:
         text += f" (the policy allows {format_rate(highest)})"
     if depth is not None:
         text += f" (the policy allows {depth} pieces at once)"
+    if plan.eta_s is None and plan.measured_bytes_per_s:
+        rate = format_rate(plan.measured_bytes_per_s)
+        return f"{text}; at {rate} dirty data does not shrink: NOT in time at this rate"
     if plan.eta_s is None:
         return f"{text}; rate not known yet"
     verdict = "in time" if plan.in_time else "NOT in time at this rate"

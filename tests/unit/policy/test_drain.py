@@ -190,6 +190,10 @@ def test_the_reason_has_the_needed_and_the_measured_rate() -> None:
     assert not condition.holds
     assert plan_text(plan(dirty_bytes=0)) == "nothing is dirty"
     assert "in time" in plan_text(plan(destage_bytes_per_s=20.0 * MIB))
+    busy = plan(destage_bytes_per_s=5.0 * MIB, dirty_in_bytes_per_s=9.0 * MIB)
+    assert plan_text(busy).endswith(
+        "; at 5 MiB/s dirty data does not shrink: NOT in time at this rate"
+    )
     assert "the dirty level is unknown" in proposal(None, active, 0, None).reason
 
 
