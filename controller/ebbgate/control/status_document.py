@@ -44,6 +44,7 @@ from ebbgate.policy.engine import (
     State,
     start_bytes,
 )
+from ebbgate.policy.other_knobs import GATE_MANUAL
 from ebbgate.signals.totals import Totals, volume_totals
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
@@ -58,7 +59,8 @@ _OFTEN_UNKNOWN = frozenset({"disturbance", "heat"})
 class StatusInputs:
     """What a status is built from, besides the frame and the decision.
 
-    `gate_is_refused`: a write of the gate was, so that it is not in force. `originals`: the
+    `gate_is_refused`: a write of the gate was, so that it is not in force. `gate_is_ours`: nobody
+    else has set a knob of the gate, which would leave it to the kernel. `originals`: the
     original values of the knobs that ebbgate has changed. `sleep_left_s`: how long the kernel's
     writeback thread may still sleep (None: it does not). `destage`: the parameters of idle_destage,
     None where it is off.
@@ -71,6 +73,7 @@ class StatusInputs:
     frozen: bool
     gate: Gate | None
     gate_is_refused: bool
+    gate_is_ours: bool
     gate_since_ns: int
     originals: Mapping[str, str]
     manual: frozenset[str]
@@ -282,11 +285,14 @@ def _sleep(view: StatusInputs) -> KernelSleepStatus | None:
 
 
 def _gate(view: StatusInputs, outcome: Outcome, decision: Decision) -> GateStatus:
-    gate = (None if view.gate_is_refused else view.gate) or Gate(GateKind.RELEASED)
+    in_force = view.gate_is_ours and not view.gate_is_refused
+    gate = (view.gate if in_force else None) or Gate(GateKind.RELEASED)
     winner = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
     reason = outcome.ruling.why
     if winner is not None and winner.strategy != IDLE_DESTAGE:
         reason = winner.reason
+    if not view.gate_is_ours and decision.gate_strategy != OVERRIDE:
+        reason = GATE_MANUAL.reason
     if view.gate_is_refused:
         reason = f"not in force, since a write was refused; it is tried again. Wanted for: {reason}"
     return GateStatus(

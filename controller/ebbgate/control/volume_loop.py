@@ -121,7 +121,7 @@ class VolumeLoop:
     @property
     def urgent(self) -> bool:
         """Whether a gate is open that the next request closes."""
-        return self.acts and self._outcome().closes_on_arrival
+        return self.acts and self.writer.gate_is_ours and self._outcome().closes_on_arrival
 
     def return_is_near(self, within_ns: int) -> bool:
         """Return whether users, who are away now, are likely to be back in this time."""
@@ -334,6 +334,7 @@ class VolumeLoop:
             frozen=self.frozen,
             gate=self.driver.applied.gate,
             gate_is_refused=self.driver.gate_is_refused,
+            gate_is_ours=self.writer.gate_is_ours,
             gate_since_ns=self.driver.gate_since_ns,
             originals=self.signals.originals(),
             manual=frozenset(self.writer.manual),

@@ -27,6 +27,10 @@ def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
     assert enforced.knobs() == expected
     assert "writeback_percent changed by someone else" in enforced.kept.document["now"]
     assert enforced.kept.document["knobs"]["writeback_percent"]["owner"] == "manual"
+    gate = enforced.kept.document["gate"]
+    assert (gate["kind"], gate["reason"]) == ("released", "a knob of the gate is manual")
+    enforced.idle()
+    assert not enforced.loop.urgent
 
 
 def test_a_value_read_during_a_write_is_not_a_manual_change(enforced: LoopHarness) -> None:
