@@ -145,7 +145,8 @@ class VolumeSignals:
         Call it only while no write is under way.
         """
         if self.reloaded:
-            return True
+            # A look at a suspended volume finds no knobs; a later one tells what they are now.
+            return bool(seen.knobs)
         then = self._counts_before
         if then is None or not isinstance(seen.dm, CacheStatus):
             return False

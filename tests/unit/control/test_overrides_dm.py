@@ -10,6 +10,7 @@ import pytest
 
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
+from ebbgate.probes.volume_state import read_state
 from ebbgate.units import NS_PER_S
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS
 from tests.unit.control.test_volume_loop_dm import NAME, DmLoopHarness
@@ -64,6 +65,24 @@ def test_a_reloaded_table_does_not_end_an_override(
     harness.tick()
     assert harness.cache.threshold == 4096
     assert over == {}
+
+
+def test_a_reload_that_was_seen_during_a_write_is_not_forgotten_by_another(
+    harness: DmLoopHarness,
+) -> None:
+    """LVM suspends a volume several times to extend it."""
+    override(harness, "migration_threshold", "4096")
+    harness.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", CACHE_TABLE),))
+    harness.now_ms += 250
+    seen = read_state(harness.sysfs, harness.volume, harness.now_ns())
+    harness.loop.on_tick(seen, knobs_settled=False)
+    harness.cache.suspended = True
+    harness.tick()
+    harness.cache.suspended = False
+    harness.tick()
+    harness.tick()
+    assert harness.cache.threshold == 4096
+    assert harness.loop.writer.manual == set()
 
 
 def test_a_cleaning_does_not_end_an_override_and_is_left_alone_meanwhile(
