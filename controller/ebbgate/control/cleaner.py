@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from ebbgate.actuators.reason import Reason
 from ebbgate.control.knob_driver import KnobDriver
@@ -19,9 +20,11 @@ from ebbgate.model.decision import CLEAN
 from ebbgate.model.dm import CLEANER, CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning, ending, why_not_clean
-from ebbgate.units import format_bytes, format_ns
+from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
+_AGAIN_NS: Final = 10 * NS_PER_S
+"""The kernel logs each table that it refuses, and the history keeps each try."""
 
 
 class Cleaner:
@@ -32,6 +35,7 @@ class Cleaner:
         self._volume = volume
         self._driver = driver
         self._now_ns = now_ns
+        self._again_ns = 0
 
     def begin(self, seen: VolumeState | None, within_ns: int, who: str) -> str:
         """Load the cleaner, for at most `within_ns`; return what is done, in words.
@@ -65,9 +69,12 @@ class Cleaner:
         if not cleaning.ended:
             _LOG.info(CLEANING_ENDED, self._volume.title, why)
             self.cleaning = replace(cleaning, ended=why)
+            self._again_ns = 0
         if TABLE in self._driver.writer.owned:
             # Repeated if it failed: until the table is back, no other knob can be set.
-            self._driver.end_cleaning(why)
+            if self._driver.worker.idle and self._now_ns() >= self._again_ns:
+                self._again_ns = self._now_ns() + _AGAIN_NS
+                self._driver.end_cleaning(why)
         elif self._driver.worker.idle or self._volume.kind is Kind.DM_WRITECACHE:
             self.cleaning = None
 

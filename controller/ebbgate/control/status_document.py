@@ -252,6 +252,9 @@ def _override(active: ActiveOverride, frame: Frame) -> OverrideStatus:
 
 
 def _cleaning_sentence(cleaning: Cleaning, frame: Frame) -> str:
+    if cleaning.ended:
+        over = f"Cleaning for {cleaning.who} is over ({cleaning.ended})"
+        return f"{over}: the table from before is not back yet"
     left = "unknown" if frame.dirty_bytes is None else format_bytes(frame.dirty_bytes)
     eta = eta_s(cleaning, frame.dirty_bytes, frame.at_ns)
     ready = "rate not known yet" if eta is None else f"about {format_ns(eta * NS_PER_S)} left"

@@ -48,6 +48,27 @@ def test_a_cleaning_keeps_what_lvm_has_changed_since_the_last_discovery(
     assert harness.cache.length_sectors == 2 * LENGTH_SECTORS
 
 
+def test_an_old_table_that_is_refused_is_tried_again_but_not_at_every_look(
+    harness: DmLoopHarness,
+) -> None:
+    harness.loop.clean(60 * NS_PER_S, "anna")
+    harness.settle()
+    harness.tick()
+    harness.cache.dirty = 0
+    harness.dm.fails["reload"] = errno.EINVAL
+    before = len(harness.kept.written)
+    for _ in range(60):
+        harness.tick()
+    assert len(harness.kept.written) - before == 2, "in 15 s"
+    assert harness.kept.document["now"] == (
+        "Cleaning for anna is over (clean after 500 ms): the table from before is not back yet"
+    )
+    harness.dm.fails.clear()
+    for _ in range(40):
+        harness.tick()
+    assert harness.cache.table == CACHE_TABLE
+
+
 def test_a_table_that_changes_while_it_is_journalled_is_left_alone(
     harness: DmLoopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
