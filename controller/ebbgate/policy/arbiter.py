@@ -66,7 +66,7 @@ def on_frame(state: State, frame: Frame, policy: Policy, *, applied: bool) -> St
 def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
     """Return the decision that applies, with every proposal; `explained` as in `evaluate`."""
     decision = evaluate.decide(state, policy, now_ns, explained=explained)
-    arbiter, verdicts = state.arbiter, _verdicts(state, now_ns)
+    arbiter, verdicts = state.arbiter, _verdicts(state, policy, now_ns)
     warms = arbiter.warm_cutoff_bytes is not None
     if not (arbiter.sets or arbiter.drain or verdicts or warms):
         return decision
@@ -167,9 +167,12 @@ def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
     return own
 
 
-def _verdicts(state: State, now_ns: int) -> list[Verdict]:
+def _verdicts(state: State, policy: Policy, now_ns: int) -> list[Verdict]:
+    """Return why strategies of this policy are suspended."""
     rollback = state.arbiter.rollback
-    found = (rollback_guard.verdict(rollback, setting, now_ns) for setting in WatchedSetting)
+    used = {WatchedSetting.GATE: policy.destage, WatchedSetting.STREAMS: policy.streams}
+    settings = [setting for setting in WatchedSetting if used[setting] is not None]
+    found = (rollback_guard.verdict(rollback, setting, now_ns) for setting in settings)
     return [each for each in found if each is not None]
 
 

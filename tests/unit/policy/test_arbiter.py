@@ -14,7 +14,7 @@ from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.records import Direction
 from ebbgate.policy import arbiter, overrides
 from ebbgate.policy.arbiter import decision_key
-from ebbgate.policy.defaults import Policy
+from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.rollback_guard import WatchedSetting
@@ -249,6 +249,13 @@ def test_stream_mode_that_slows_users_is_rolled_back() -> None:
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "rollback_guard")
     assert decision.proposals[0].suppresses == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
+
+
+def test_the_guard_says_nothing_of_a_strategy_that_the_policy_lacks() -> None:
+    over, now_ns = rolled_back(mode=StreamMode.ABSORB)
+    policy = replace(POLICY, streams=None, order=(IDLE_DESTAGE,))
+    decision = arbiter.decide(replace(state(), arbiter=over), policy, now_ns)
+    assert [each.strategy for each in decision.proposals] == [IDLE_DESTAGE]
 
 
 def test_strategy_decides_again_after_the_suspension() -> None:
