@@ -17,6 +17,8 @@ T = TypeVar("T")
 _JOBS_MAX: Final = 64
 PATIENCE_S: Final = 0.5
 """A look takes less than a millisecond; on a busy machine, tens of milliseconds."""
+_LESS: Final = 10
+"""While one task is late, others get this part of the time: they may wait for the same lock."""
 _Job = tuple[Future[Any], Callable[[], Any]] | None
 """None: the thread ends."""
 
@@ -82,7 +84,8 @@ class PatientTasks:
 
     A look at a device may hang in the kernel for as long as another device takes to be registered.
     Whoever looks at several devices in turn goes on to the next one, and returns to the one that
-    hangs once it has answered.
+    hangs once it has answered. What hangs together, as all volumes of bcache do, delays it little
+    more than one: it could otherwise be late for the watchdog.
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
@@ -114,7 +117,8 @@ class PatientTasks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ended(self, name: str, task: asyncio.Task[None]) -> bool:
-        await asyncio.wait({task}, timeout=0 if name in self._late else self._patience_s)
+        patience_s = self._patience_s / _LESS if self._late else self._patience_s
+        await asyncio.wait({task}, timeout=0 if name in self._late else patience_s)
         if not task.done():
             self._late.add(name)
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from functools import partial
 from threading import Event, get_ident
 
@@ -96,6 +97,20 @@ async def test_simultaneous_callers_share_a_task_that_begins_after_their_calls()
     asked = [tasks.run("bcache0", work) for _ in range(4)]
     assert await asyncio.gather(*asked) == [True] * 4
     assert (begun, most) == (2, 1)
+
+
+async def test_tasks_that_hang_together_are_not_each_awaited_for_the_whole_time() -> None:
+    tasks, begun, began_s = PatientTasks(0.2), list[int](), time.monotonic()
+
+    async def hangs(number: int) -> None:
+        begun.append(number)
+        await asyncio.Event().wait()
+
+    for number in range(20):
+        assert not await tasks.run(f"bcache{number}", partial(hangs, number))
+    assert time.monotonic() - began_s < 2.0
+    assert begun == list(range(20))
+    await tasks.stop()
 
 
 async def test_a_late_result_raises_at_the_next_call() -> None:

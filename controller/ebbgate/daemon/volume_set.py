@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,7 +90,6 @@ class PolicyFollower:
                 loop.set_policy(self._policies.policy_of(loop.volume))
 
 
-_LOG = logging.getLogger("ebbgated")
 _DISCOVER_NS: Final = 10 * NS_PER_S
 _TRACK_AGAIN_NS: Final = 60 * NS_PER_S
 """How often a volume is tried that the probe refused; at once when another one leaves."""
@@ -98,7 +97,7 @@ _FULL_READ_NS: Final = 10 * NS_PER_S
 """How often knobs that ebbgate has not changed are read: they are only shown."""
 _DROP_S: Final = 2.0
 _STOP_S: Final = 10.0
-"""How long all volumes together have to restore their knobs at the end."""
+"""How long all that go at once have to restore their knobs, and all volumes at the end."""
 _URGENT_FACTOR: Final = 6
 """Expensive reads run 6x less often while a gate is open: an edge would wait for them."""
 
@@ -248,13 +247,12 @@ class VolumeSet:
         for name in list(self._leaving):
             self._finish_leaving(name)
         reborn = [
-            (name, followed.loop)
-            for name, followed in self._followed.items()
-            if device_generation(self.sysfs, followed.loop.volume) != followed.generation
+            (name, each.loop)
+            for name, each in self._followed.items()
+            if device_generation(self.sysfs, each.loop.volume) != each.generation
         ]
-        for name, loop in reborn:
-            # It was registered again: the kernel, not a user, has changed its knobs.
-            await self._drop(name, loop)
+        # The kernel, not a user, has changed their knobs.
+        await self._drop(reborn)
         if reborn or names != self._names or not self._discovered_ns or due:
             self._names, self._discovered_ns = names, now_ns
             await self._tasks.run("", self.discover)
@@ -265,10 +263,12 @@ class VolumeSet:
         volumes, users = await asyncio.wrap_future(submit(self._find))
         found = {volume.name: volume for volume in volumes}
         self._log_device_mapper(await asyncio.wrap_future(submit(self.sysfs.dm.blocked)))
-        for name, loop in list(self.loops.items()):
+        await self._drop(
+            (name, loop)
+            for name, loop in list(self.loops.items())
             # During a cleaning ebbgate's own table is loaded.
-            if found.get(name) != loop.volume and not (loop.cleaning and name in found):
-                await self._drop(name, loop)
+            if found.get(name) != loop.volume and not (loop.cleaning and name in found)
+        )
         self._track_refused(time.monotonic_ns())
         for name, volume in found.items():
             if name not in self.loops and name not in self._leaving and volume.cached:
@@ -307,9 +307,8 @@ class VolumeSet:
         # Before its policy: of a schedule that begins between the two, the next look takes notice.
         self.follower.added(volume)
         policy = self.policies.policy_of(volume)
-        loop = VolumeLoop(
-            volume, writer, policy, self._recorder, self._command, mode, call_later=_later
-        )
+        parts = (volume, writer, policy, self._recorder, self._command, mode)
+        loop = VolumeLoop(*parts, call_later=_later)
         self.loops[volume.name] = loop
         generation = device_generation(self.sysfs, volume)
         power = PowerWatch(volume.name, DiskPowerReader(self.sysfs, volume.disks))
@@ -330,13 +329,26 @@ class VolumeSet:
             loop.release("left by an earlier ebbgated")
 
     # ---- the end -------------------------------------------------------------------------------
-    async def _drop(self, name: str, loop: VolumeLoop) -> None:
-        """Restore what is left of a volume that is gone, detached or put together anew.
+    async def _drop(self, gone: Iterable[tuple[str, VolumeLoop]]) -> None:
+        """Restore what is left of volumes that are gone, detached or put together anew.
 
-        Another task may have dropped this loop while the caller waited.
+        They share the time: the writes of all may hang together, and the watchdog does not wait.
         """
+        leaving = [(name, loop) for name, loop in gone if self._leave(name, loop)]
+        until_s = time.monotonic() + _DROP_S
+        for name, loop in leaving:
+            # On a thread: a write that hangs must not silence the event loop.
+            left_s = max(0.0, until_s - time.monotonic())
+            if not await asyncio.to_thread(loop.worker.stop, left_s):
+                _LOG.error(KNOB_WRITE_HANGS, name)
+            self._finish_leaving(name)
+            if name not in self.loops:
+                self._recorder.drop_live(name)
+
+    def _leave(self, name: str, loop: VolumeLoop) -> bool:
+        """Begin to restore a volume that is not followed any more; False: another task has."""
         if self.loops.get(name) is not loop:
-            return
+            return False
         self.presence = None
         self._track_again_ns = 0
         del self.loops[name]
@@ -347,18 +359,14 @@ class VolumeSet:
         self._command(f"untrack {name}")
         loop.overrides.abandon("the volume is gone")
         loop.release("the volume is gone or changed")
+        loop.worker.stop(0.0)
         self._leaving[name] = loop
-        # On a thread: a write that hangs must not silence the event loop.
-        if not await asyncio.to_thread(loop.worker.stop, _DROP_S):
-            _LOG.error(KNOB_WRITE_HANGS, name)
-        self._finish_leaving(name)
-        self._recorder.drop_live(name)
+        return True
 
     def _finish_leaving(self, name: str) -> None:
         """Forget a dropped loop whose writes are over, and look for its volume again.
 
-        Until then no other loop follows a volume of this name: both would write its knobs and its
-        entries in the journal.
+        Until then no other loop follows a volume of this name: both would write the same.
         """
         loop = self._leaving.get(name)
         if loop is not None and loop.worker.stop(0.0):

@@ -91,11 +91,11 @@ async def test_the_gate_of_the_old_registration_does_not_close_on_the_new_one(
     assert harness.knobs()["writeback_percent"] == "40"
 
 
-def hang(harness: InstancesHarness) -> Event:
-    """Keep the writer of bcache0 busy until the event."""
+def hang(harness: InstancesHarness, name: str = "bcache0") -> Event:
+    """Keep the writer of a volume busy until the event."""
     let_go = Event()
     harness.let_go.append(let_go)
-    harness.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
+    harness.daemon.volumes[name].worker.submit("hangs", hanging(let_go))
     return let_go
 
 
@@ -131,6 +131,24 @@ async def test_a_stop_names_a_volume_whose_old_writer_still_hangs(
     harness.vanish()
     await harness.looks(1)
     assert await asyncio.to_thread(harness.daemon.volume_set.release_all) == ["bcache0"]
+
+
+async def test_volumes_that_hang_and_go_together_share_the_time_to_wait_for_them(
+    harness: InstancesHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(volume_set, "_DROP_S", 1.0)
+    harness.add_second()
+    volumes = harness.daemon.volume_set
+    await volumes.discover()
+    hang(harness)
+    hang(harness, "bcache1")
+    harness.vanish()
+    harness.appear()
+    harness.renew_second()
+    begun_s = time.monotonic()
+    await volumes.discover_when_due(time.monotonic_ns())
+    assert time.monotonic() - begun_s < 1.8, "the watchdog waits for no more than ten seconds"
+    assert harness.daemon.volumes == {}
 
 
 async def test_a_volume_may_be_dropped_while_another_is(harness: InstancesHarness) -> None:
