@@ -203,16 +203,25 @@ class IntentDispatcher:
         return await self._made_visible(intent, outcome)
 
     async def _made_visible(self, intent: Intent, outcome: IntentOutcome) -> IntentOutcome:
-        """Record the outcome; return once it and the state that it made can be read."""
+        """Record the outcome; return once it and the state that it made can be read.
+
+        At the end of the daemon it waits for neither: what was done is still answered.
+        """
+        outcome, ends = replace(outcome, text=clean_lines(outcome.text)), False
         try:
             await self._target.publish(self._names(intent.volume))
+        except asyncio.CancelledError:
+            ends = True
         except Exception:
             _LOG.exception(REQUEST_STATUS_NOT_SENT, intent.id)
-        outcome = replace(outcome, text=clean_lines(outcome.text))
         self._record(intent, outcome)
+        if ends:
+            return outcome
         try:
             async with asyncio.timeout(_VISIBLE_S):
                 await asyncio.wrap_future(self._log.written())
+        except asyncio.CancelledError:
+            return outcome
         except (TimeoutError, OSError, EbbgateError) as error:
             _LOG.debug("request %d is not in the history yet: %s", intent.id, error)
             text = f"{outcome.text}\nit is not in the history yet: ebbgate status may be old"

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.daemon.intent_dispatcher import ENDED
+from ebbgate.daemon.intent_dispatcher import ENDED, IntentOutcome
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode
 from tests.intent_fixture import Daemon, IntentHarness, answer
@@ -152,6 +153,27 @@ def test_the_end_of_the_daemon_ends_running_requests(intents: IntentHarness) -> 
     intents.run(scenario())
     assert intents.log.done == [(1, False, ENDED)]
     assert intents.kept() == ()
+
+
+@pytest.mark.parametrize("waits", ["for the status", "for the history"])
+def test_the_end_of_the_daemon_answers_what_was_done(
+    intents: IntentHarness, daemon: Daemon, waits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hangs(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        _, outcome = intents.dispatcher.submit(IntentKind.HOLD, "bcache0", {"on": False}, "jo")
+        await asyncio.sleep(0.1)
+        await intents.dispatcher.stop()
+        assert await outcome == IntentOutcome(True, "bcache0: was not held")
+
+    if waits == "for the status":
+        monkeypatch.setattr(daemon, "publish", hangs)
+    else:
+        monkeypatch.setattr(intents.log, "written", Future)
+    intents.run(scenario())
+    assert intents.log.done == [(1, True, "bcache0: was not held")]
 
 
 async def test_a_volume_that_vanishes_meanwhile_is_reported(
