@@ -325,6 +325,8 @@ def _is_of(pin: Pin, event: Mapping[str, Any]) -> bool:
 async def _answer(process: WarmProcess, most_s: float) -> Mapping[str, Any]:
     """Return the next event. Raises Unavailable after this time, so that other files go on."""
     try:
-        return await asyncio.wait_for(process.event(), most_s)
+        # `wait_for` of Python 3.11 ignores a cancel that comes together with the event.
+        async with asyncio.timeout(most_s):
+            return await process.event()
     except TimeoutError as error:
         raise Unavailable("it could not be read in time: its file system may hang") from error

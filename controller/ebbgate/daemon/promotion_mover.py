@@ -211,14 +211,14 @@ class PromotionMover:
                     "ranges": [(0, volume.size_bytes)],
                 }
             )
-            event = await asyncio.wait_for(process.event(), _SILENCE_S)
+            event = await _event(process)
             if event["event"] != "opened":
                 raise Unavailable(event["text"])
             process.send(facts.command("serve", volume))
             self._process, self.reported_ns = process, self.loop.now_ns()
             self.on_tick()
             while True:
-                self._take(await asyncio.wait_for(process.event(), _SILENCE_S))
+                self._take(await _event(process))
         finally:
             await process.end()
 
@@ -280,3 +280,10 @@ class PromotionMover:
         self._process = self._task = self.sent = None
         self.sent_chunks = ()
         self.asked, self.done = set(), set()
+
+
+async def _event(process: WarmProcess) -> Mapping[str, Any]:
+    """Return the worker's next event. Raises TimeoutError if it is silent."""
+    # `wait_for` of Python 3.11 ignores a cancel that comes together with the event.
+    async with asyncio.timeout(_SILENCE_S):
+        return await process.event()

@@ -103,6 +103,24 @@ async def steps(count: int = 20) -> None:
 
 
 # ---- the process ends ----------------------------------------------------------------------------
+def test_a_look_that_is_cancelled_goes_on_with_no_answer_of_that_moment(
+    processes: list[FakeProcess],
+) -> None:
+    machine = Machine(pins=3)
+    FakeProcess.found = {"/srv/1": HANGS}
+
+    async def work() -> None:
+        look = asyncio.create_task(machine.touches.look())
+        await steps()
+        processes[0].events.put_nowait({"event": "failed", "text": "it cannot be opened"})
+        look.cancel()
+        await asyncio.wait({look}, timeout=5.0)
+        assert look.cancelled()
+
+    asyncio.run(work())
+    assert [each["touch"] for each in processes[0].sent] == ["/srv/1"]
+
+
 def test_no_process_is_started_once_the_touches_have_ended(processes: list[FakeProcess]) -> None:
     machine = Machine(pins=3)
     FakeProcess.found = {"/srv/1": HANGS}

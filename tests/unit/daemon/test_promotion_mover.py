@@ -216,6 +216,18 @@ def test_the_worker_ends_with_its_reason(machine: Machine, change: str) -> None:
     assert machine.ended(worker)
 
 
+def test_a_worker_that_reports_at_the_moment_of_its_end_is_ended(machine: Machine) -> None:
+    worker = machine.begins()
+    machine.loop.set_mode(Mode.ADVISE, "")
+
+    def act() -> None:
+        worker.events.put_nowait(NOTHING)
+        machine.movers.on_tick("bcache0")
+
+    machine.now(act)
+    assert worker.ended
+
+
 def test_it_waits_where_users_misses_are_promoted_more_often_beside_it(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
