@@ -67,14 +67,16 @@ def congested(facts: Facts) -> Iterator[Advice]:
     read, write = (facts.state.knobs.get(knob, "0") for knob in CONGESTED)
     if (read, write) == ("0", "0"):
         return
+    # A threshold of 0 is off (drivers/md/bcache/io.c, bch_bbio_count_io_errors).
+    limits = (("reads", read), ("writes", write))
+    slow = " or ".join(f"{what} above {us} us" for what, us in limits if us != "0")
     guide = (read, write) != tuple(str(us) for us in CONGESTED_STOCK_US)
     raised = " Raising the thresholds, as guides do, only makes it rarer." if guide else ""
     yield knob_advice(
         facts,
         "EBB-205",
-        f"bypasses the cache after reads above {read} us or writes above {write} us on the"
-        " cache device: one slow moment sends requests to the disk. In enforce ebbgate turns this"
-        f" off as soon as it happens.{raised}",
+        f"bypasses the cache after {slow} on the cache device: one slow moment sends requests to"
+        f" the disk. In enforce ebbgate turns this off as soon as it happens.{raised}",
         evidence.congested(facts.status),
         "no request goes to the disk because the cache device was slow for a moment",
     )
