@@ -216,18 +216,24 @@ def _threshold_change(facts: Facts, argv: tuple[str, ...]) -> Change | None:
 def _set_by_message(facts: Facts) -> Iterator[Advice]:
     status, mapping = _status(facts), facts.volume.mapping
     sectors = status.migration_threshold_sectors if status else None
-    if sectors is None or mapping is None or THRESHOLD in facts.owned:
+    if status is None or sectors is None or mapping is None or THRESHOLD in facts.owned:
         return
     if sectors == table_threshold_sectors(mapping.params):
         return
-    argv, title = _threshold_argv(facts, sectors), facts.volume.title
+    title, least = facts.volume.title, LVM_BLOCKS_MIN * bytes_to_sectors(status.block_bytes)
+    argv = _threshold_argv(facts, sectors) if sectors >= least else ()
+    if argv:
+        keep = "To keep yours, set it in LVM."
+    elif _lvm(facts):
+        keep = f"LVM cannot keep yours: it sets at least {LVM_BLOCKS_MIN} blocks, {least} sectors."
+    else:
+        keep = "To keep yours, put it into the table."
     yield Advice(
         "EBB-308",
         Weight.NOTE,
         title,
         f"{title} has a migration_threshold of {sectors} sectors that was set by a message. The"
-        " next activation, lvchange or lvextend brings the table's value back."
-        + (" To keep yours, set it in LVM." if argv else " To keep yours, put it into the table."),
+        f" next activation, lvchange or lvextend brings the table's value back. {keep}",
         shlex.join(("sudo", *argv)) if argv else "",
         lasts=LASTS_LVM if argv else "",
         effect="the value stays; LVM reloads the table now, which takes a second or two"

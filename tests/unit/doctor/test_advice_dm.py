@@ -119,6 +119,17 @@ def test_a_threshold_by_message_does_not_last() -> None:
     assert [each.id for each in advise(ours)] == [READS]
 
 
+@pytest.mark.parametrize("sectors", [0, 128, 1023])
+def test_a_threshold_that_lvm_would_raise_gets_no_command(sectors: int) -> None:
+    """8 blocks of 64 KiB are LVM's minimum: its command would change what it is to keep."""
+    (advice,) = found(migration_threshold_sectors=sectors)
+    assert (advice.id, advice.command, advice.change) == ("EBB-308", "", None)
+    assert "LVM cannot keep yours: it sets at least 8 blocks, 1024 sectors" in advice.text
+    check_form(advice)
+    (bare,) = found(dm_volume(uuid="", lvm_name=""), migration_threshold_sectors=sectors)
+    assert "put it into the table" in bare.text
+
+
 def test_what_lvm_sets_for_large_blocks_is_no_fault() -> None:
     """8 blocks of 1 MiB are LVM's own minimum: no command could go below."""
     large: dict[str, Any] = {"block_bytes": MIB, "migration_threshold_sectors": 8 * 2048}
