@@ -19,6 +19,7 @@ from ebbgate.probes.dm_status import (
     table_mode,
     table_setting,
     table_threshold_sectors,
+    writecache_percent,
 )
 from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
 
@@ -29,6 +30,8 @@ THRESHOLD_SECTORS_MAX: Final = 8192
 THRESHOLD_SECTORS_STOCK: Final = 2048
 # The lowest value that lvm2 sets, in blocks (lvmcache(7)).
 LVM_BLOCKS_MIN: Final = 8
+# Each with the kernel's default and a lower value, in percent (dm-writecache.c).
+_WATERMARKS: Final = (("high_watermark", 50, 30), ("low_watermark", 45, 10))
 _LASTS_TABLE: Final = (
     "Until the next boot or table reload. To keep it, put it into the table that you load."
 )
@@ -246,20 +249,34 @@ def _set_by_message(facts: Facts) -> Iterator[Advice]:
 def _writecache(facts: Facts) -> Iterator[Advice]:
     if facts.volume.kind is not Kind.DM_WRITECACHE:
         return
-    lvm, title = _lvm(facts), facts.volume.title
+    title, command = facts.volume.title, _watermarks_command(facts)
+    lower = (
+        "lower the watermarks (percent of the cache in use)"
+        if command or not _lvm(facts)
+        else "lower the watermarks further, which are low already"
+    )
+    clean = shlex.join(("sudo", "ebbgate", "clean", title))
     yield Advice(
         "EBB-306",
         Weight.NOTE,
         title,
         f"{title} gets its settings when its table is loaded, so ebbgate tunes nothing here. To"
-        " write back earlier, lower the watermarks (percent of the cache in use); to write all"
-        " dirty data back now, use ebbgate clean.",
-        f"sudo lvchange --cachesettings 'high_watermark=30 low_watermark=10' {lvm}"
-        if lvm
-        else f"sudo ebbgate clean {facts.volume.name}",
-        lasts=LASTS_LVM if lvm else "It writes back once and changes no setting.",
+        f" write back earlier, {lower}; to write all dirty data back now, use ebbgate clean.",
+        command or clean,
+        lasts=LASTS_LVM if command else "It writes back once and changes no setting.",
         effect="less is dirty at any time, and more is written to the disk",
     )
+
+
+def _watermarks_command(facts: Facts) -> str:
+    """Return LVM's command that lowers the watermarks; empty where it would raise one."""
+    lvm, mapping = _lvm(facts), facts.volume.mapping
+    params = mapping.params if mapping else ""
+    kept = any(
+        writecache_percent(params, name, default) <= lower for name, default, lower in _WATERMARKS
+    )
+    settings = " ".join(f"{name}={lower}" for name, _, lower in _WATERMARKS)
+    return f"sudo lvchange --cachesettings '{settings}' {lvm}" if lvm and not kept else ""
 
 
 def _cleaner(facts: Facts) -> Iterator[Advice]:

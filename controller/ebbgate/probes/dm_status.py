@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ebbgate.model.dm import MODES, CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.units import SECTOR_BYTES
@@ -127,6 +128,13 @@ def table_setting(params: str, name: str) -> str | None:
         return dict(parse_cache_table(params).settings).get(name)
     except BadLine:
         return None
+
+
+def writecache_percent(params: str, name: str, default: int) -> int:
+    """Return a watermark of a dm-writecache table; the kernel's default where it sets none."""
+    found = (value for word, value in pairwise(params.split()) if word == name)
+    text = next(found, "")
+    return int(text) if text.isdigit() else default
 
 
 def old_settings(params: str) -> tuple[str, ...]:

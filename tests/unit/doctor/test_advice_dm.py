@@ -179,6 +179,25 @@ def test_writecache_gets_the_command_that_sets_it() -> None:
     check_form(advice)
 
 
+@pytest.mark.parametrize(
+    ("settings", "lowers"),
+    [
+        ("0", True),
+        ("4 high_watermark 60 low_watermark 55", True),
+        ("4 high_watermark 30 low_watermark 10", False),
+        ("4 high_watermark 20 low_watermark 15", False),
+        ("2 low_watermark 5", False),
+    ],
+)
+def test_watermarks_that_are_low_are_not_raised(settings: str, lowers: bool) -> None:
+    volume = dm_volume(Kind.DM_WRITECACHE, params=f"s 253:4 253:2 4096 {settings}")
+    (advice,) = advise(facts(WritecacheStatus(0, 1000, 400, 0, 4096), volume))
+    assert ("high_watermark=30 low_watermark=10" in advice.command) == lowers
+    assert (advice.command == "sudo ebbgate clean vg/data") != lowers
+    assert ("low already" in advice.text) != lowers
+    check_form(advice)
+
+
 @pytest.mark.parametrize("lvm", ["vg/data", ""])
 def test_a_setting_of_the_old_policy_is_reported_as_without_effect(lvm: str) -> None:
     table = CACHE_TABLE.replace("sequential_threshold 0", "sequential_threshold 512")
