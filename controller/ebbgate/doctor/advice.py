@@ -62,9 +62,11 @@ from ebbgate.doctor.advice_folklore import (
 from ebbgate.doctor.evidence import Evidence
 from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight, write_command
 from ebbgate.doctor.remedy import forget_command
+from ebbgate.knobs.catalog import PERCENT
 from ebbgate.model.status import DaemonStatus
 from ebbgate.model.volume import Kind
 from ebbgate.signals.frame import NO_RECORD
+from ebbgate.units import format_bytes
 
 # Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).
 IN_USE_MAX: Final = 0.95
@@ -124,15 +126,23 @@ def _no_cache(facts: Facts) -> Iterator[Advice]:
 
 def _cache_mode(facts: Facts) -> Iterator[Advice]:
     mode, title = facts.state.cache_mode, facts.volume.title
-    if facts.volume.cached and mode not in (None, "writeback", "passthrough"):
-        yield Advice(
-            "EBB-202",
-            Weight.NOTE,
-            title,
-            f"{title} is in {mode}. There is no dirty data to hold back or to write back, so"
-            " ebbgate has nothing to tune here. Writeback is faster, but until data is written back"
-            " only the SSD has it. The choice is yours.",
+    if not facts.volume.cached or mode in (None, "writeback", "passthrough"):
+        return
+    text = (
+        "There is no dirty data to hold back or to write back, so ebbgate has nothing to tune here."
+        " Writeback is faster, but until data is written back only the SSD has it. The choice is"
+        " yours."
+    )
+    if facts.state.dirty_bytes:
+        # It stays dirty when writeback is left (drivers/md/bcache/sysfs.c, cache_mode).
+        text = (
+            f"{format_bytes(facts.state.dirty_bytes)} from before are still dirty, so only the SSD"
+            " has them: do not remove it. The kernel writes them back at its own pace; ebbgate has"
+            " nothing to tune here."
         )
+        if facts.volume.kind is Kind.BCACHE:
+            text += f" At {PERCENT} above 0 it may keep up to that share of the cache dirty."
+    yield Advice("EBB-202", Weight.NOTE, title, f"{title} is in {mode}. {text}")
 
 
 def _inconsistent(facts: Facts) -> Iterator[Advice]:

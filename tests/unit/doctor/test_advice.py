@@ -86,6 +86,15 @@ def test_each_reason_has_its_number(number: str, parts: dict[str, Any]) -> None:
     check_form(found)
 
 
+def test_dirty_data_from_before_is_named_in_a_mode_that_makes_none() -> None:
+    left = state(cache_mode="writethrough", dirty_bytes=6 << 20)
+    (found,) = advise(facts(state=left))
+    assert found.id == "EBB-202"
+    assert "6 MiB from before are still dirty" in found.text
+    assert "no dirty data" not in found.text
+    check_form(found)
+
+
 def test_a_volume_that_is_measured_soon_is_no_problem() -> None:
     assert advise(facts(status=VolumeStatus(missing={"foreground": NO_RECORD}))) == ()
 
