@@ -14,7 +14,7 @@ from typing import Final
 
 from ebbgate.doctor import evidence
 from ebbgate.doctor.advice_disks import DEPTH_MAX, disk_advice
-from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight
+from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight, device_name
 from ebbgate.knobs.catalog import QUEUE_DEPTH
 from ebbgate.model.decision import DISK_QUEUE
 from ebbgate.model.volume import Device, Kind
@@ -176,6 +176,7 @@ def write_cache(facts: Facts) -> Iterator[Advice]:
         if not file:
             continue
         attribute = f"device/scsi_disk/{file.split('/')[-2]}/cache_type"
+        node = f"/dev/{device_name(disk)}"
         advice = disk_advice(
             "EBB-107",
             Weight.NOTE,
@@ -193,7 +194,7 @@ def write_cache(facts: Facts) -> Iterator[Advice]:
             advice,
             evidence=evidence.gaps(facts.status).text,
             lasts="Most disks switch it on again when they lose power, and some after a suspend. To"
-            f" switch it off at each boot, run `hdparm -W0 /dev/{disk}` there, or put this line"
+            f" switch it off at each boot, run `hdparm -W0 {node}` there, or put this line"
             " into /etc/udev/rules.d/60-ebbgate.rules (match ENV{ID_SERIAL} instead of KERNEL if"
             " disk names change from boot to boot):",
             keep=_cache_rule(disk),
@@ -220,6 +221,6 @@ def encrypted(facts: Facts) -> Iterator[Advice]:
 def _cache_rule(disk: str) -> str:
     """Return a rule for the disk's write cache, whatever its SCSI address is at that boot."""
     return (
-        f'ACTION=="add|change", KERNEL=="{disk}",'
+        f'ACTION=="add|change", KERNEL=="{device_name(disk)}",'
         ' ATTR{device/scsi_disk/*/cache_type}="write through"'
     )

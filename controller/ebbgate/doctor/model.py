@@ -9,6 +9,7 @@ SATA drives have the vendor `ATA`, and arrays and hypervisors use their own name
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -196,12 +197,18 @@ def device_document(device: Device) -> dict[str, Any]:
 
 def write_command(value: str | int, *files: str) -> str:
     """Return a command that writes a value into files of root; `> file` would not use sudo."""
-    return f"echo {value} | sudo tee {' '.join(files)}"
+    # Kernel names may have a `!` for a slash, which an interactive shell expands.
+    return f"echo {value} | sudo tee {shlex.join(files)}"
 
 
 def udev_rule(disk: str, attribute: str, value: str | int) -> str:
     """Return a udev rule that sets an attribute of a disk whenever it appears."""
-    return f'ACTION=="add|change", KERNEL=="{disk}", ATTR{{{attribute}}}="{value}"'
+    return f'ACTION=="add|change", KERNEL=="{device_name(disk)}", ATTR{{{attribute}}}="{value}"'
+
+
+def device_name(disk: str) -> str:
+    """Return the name of a disk below /dev, which udev uses, too: `etherd!e1.0` in sysfs."""
+    return disk.replace("!", "/")
 
 
 LASTS_UDEV: Final = (

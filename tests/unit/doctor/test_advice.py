@@ -234,6 +234,18 @@ def test_each_disk_of_an_md_array_is_advised_by_itself() -> None:
     assert found[1].command == "echo 32 | sudo tee /sys/block/sdb/device/queue_depth"
 
 
+def test_a_name_with_a_slash_is_safe_in_a_shell_and_known_to_udev() -> None:
+    """The kernel writes `!` for a slash, as in AoE's disks; an interactive shell expands it."""
+    name = "etherd!e1.0"
+    aoe = (replace(device(name), scheduler="none", schedulers=("none", "mq-deadline")),)
+    found = next(
+        each for each in advise(facts(disks=aoe, kinds={name: DiskKind.SINGLE})) if each.keep
+    )
+    assert found.command == f"echo mq-deadline | sudo tee '/sys/block/{name}/queue/scheduler'"
+    assert found.undo == f"echo none | sudo tee '/sys/block/{name}/queue/scheduler'"
+    assert 'KERNEL=="etherd/e1.0"' in found.keep
+
+
 def test_a_partition_has_the_queue_of_its_disk() -> None:
     part = (replace(device("sda3"), scheduler="none", nr_requests=32),)
     whole = facts(disks=part, kinds={"sda3": DiskKind.SINGLE}, whole_disks={"sda3": "sda"})

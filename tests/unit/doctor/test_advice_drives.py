@@ -165,6 +165,14 @@ def test_a_write_cache_is_noted_with_its_trade_and_both_commands(of: Any) -> Non
     assert found.evidence.startswith(_PER_GAP)
 
 
+def test_the_write_cache_of_a_name_with_a_slash_is_that_of_its_device() -> None:
+    disk = replace(device("x!sda"), scheduler="bfq")
+    known = facts(disks=(disk,), kinds={"x!sda": DiskKind.SINGLE}, drives={"x!sda": CACHED})
+    found = next(each for each in advise(known) if each.id == "EBB-107")
+    assert "hdparm -W0 /dev/x/sda" in found.lasts
+    assert 'KERNEL=="x/sda"' in found.keep
+
+
 @pytest.mark.parametrize(
     "known",
     [
