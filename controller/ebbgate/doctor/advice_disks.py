@@ -8,6 +8,7 @@ nothing is recommended that was not measured on one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from ebbgate.doctor.model import (
@@ -23,6 +24,7 @@ from ebbgate.model.volume import Device
 
 # What one SATA disk takes (NCQ). No request can overtake those inside a disk.
 DEPTH_MAX: Final = 32
+_LASTS_BOOT: Final = "It lasts until the next boot, or until multipathd makes the device again."
 _SEVERAL: Final = {
     DiskKind.ARRAY: "It is an array: a RAID controller or a SAN",
     DiskKind.UNKNOWN: "It may be an array: a RAID controller or a SAN",
@@ -69,10 +71,10 @@ def disk_advice(
 
 def scheduler(facts: Facts) -> Iterator[Advice]:
     """EBB-101: a rotating disk without an I/O scheduler."""
-    for device in facts.disks:
-        if not device.rotational or device.scheduler != "none":
+    for device, of in facts.queues:
+        if not of.rotational or device.scheduler != "none":
             continue
-        kind, disk = facts.kind(device.name), facts.disk(device.name)
+        kind, disk = facts.kind(of.name), facts.disk(device.name)
         better = next((name for name in ("mq-deadline", "bfq") if name in device.schedulers), "")
         text = (
             f"{disk} has no I/O scheduler, so nothing holds write-back back: requests of users wait"
@@ -95,7 +97,9 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
             " write cache)"
         )
         setting = ("queue/scheduler", better, device.scheduler)
-        yield disk_advice("EBB-101", weight, disk, text, setting, effect)
+        advice = disk_advice("EBB-101", weight, disk, text, setting, effect)
+        # The number of a dm device may be another one at the next boot.
+        yield advice if device is of else replace(advice, lasts=_LASTS_BOOT, keep="")
 
 
 def rotational(facts: Facts) -> Iterator[Advice]:

@@ -56,6 +56,8 @@ def short_queue(facts: Facts) -> Iterator[Advice]:
         or not facts.volume.cached
         or len(disks) != len({facts.disk(device.name) for device in facts.disks})
         or not all(drive.depth_settable and not drive.users.volumes for drive in drives)
+        # The policy would switch the schedulers of the paths, which see no request.
+        or facts.multipath
         or words <= {disk_queue.HOLDS_BACK}
         # EBB-101 comes first.
         or not words.isdisjoint({"none", None})

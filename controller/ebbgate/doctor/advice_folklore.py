@@ -137,7 +137,7 @@ def percent_zero(facts: Facts) -> Iterator[Advice]:
 
 def _idle_class(facts: Facts) -> str:
     """Say whether the idle class protects users on these disks."""
-    blind = [facts.disk(each.name) for each in facts.disks if each.scheduler in _CLASSLESS]
+    blind = [facts.disk(each.name) for each, _ in facts.queues if each.scheduler in _CLASSLESS]
     if blind:
         return (
             f"The scheduler of {', '.join(blind)} ignores the class, so users wait for all of it."

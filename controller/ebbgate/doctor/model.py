@@ -145,8 +145,9 @@ class Facts:
     `kinds`: by device name; `whole_disks`: the disk of each device that is a partition; `drives`:
     by the name of the disk. `owned`: knobs that ebbgate has set. `discards`: cache devices with
     `discard` on; `io_errors`: counts by device name. `cachevol`: whether one LV has data and
-    metadata of dm-cache; None: unknown. `encrypted`: devices of dm-crypt below the backing device;
-    `kernel`: its release, such as 6.1.0-56-amd64.
+    metadata of dm-cache; None: unknown. `multipath`: by the name of a path, the multipath device
+    whose scheduler serves in place of the path's. `encrypted`: devices of dm-crypt below the
+    backing device; `kernel`: its release, such as 6.1.0-56-amd64.
     `status`: the daemon's status of the volume, empty without one.
     """
 
@@ -161,6 +162,7 @@ class Facts:
     whole_disks: Mapping[str, str] = field(default_factory=dict)
     drives: Mapping[str, Drive] = field(default_factory=dict)
     cachevol: bool | None = None
+    multipath: Mapping[str, Device] = field(default_factory=dict)
     encrypted: tuple[str, ...] = ()
     kernel: str = ""
 
@@ -180,6 +182,13 @@ class Facts:
     def drive(self, device: str) -> Drive:
         """Return what is known of the disk of a device."""
         return self.drives.get(self.disk(device), Drive())
+
+    @property
+    def queues(self) -> tuple[tuple[Device, Device], ...]:
+        """Return each device whose I/O scheduler serves the disks, once, and a disk of it."""
+        found = {(self.multipath.get(self.disk(each.name), each)).name: each for each in self.disks}
+        by_name = {each.name: each for each in (*self.disks, *self.multipath.values())}
+        return tuple((by_name[name], disk) for name, disk in found.items())
 
     @property
     def several_disks(self) -> bool:

@@ -228,6 +228,30 @@ def test_the_devices_of_dm_crypt_below_a_volume_are_found(tmp_path: Path) -> Non
     assert known.kernel == os.uname().release
 
 
+# ---- multipath -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("schedulers", "advised"), [("[mq-deadline] none", []), ("[none] mq-deadline", ["dm-0"])]
+)
+def test_the_scheduler_of_a_multipath_device_counts_not_those_of_its_paths(
+    tmp_path: Path, schedulers: str, advised: list[str]
+) -> None:
+    fake = FakeSysfs(tmp_path)
+    fake.disk("dm-0", "253:0", scheduler=schedulers, queue_depth=None)
+    fake.write("/sys/block/dm-0/dm/uuid", "mpath-35000c500a1b2c3d4")
+    for name, devno in (("sda", "8:0"), ("sdb", "8:16")):
+        fake.disk(name, devno, scheduler="[none] mq-deadline")
+        fake.write(f"/sys/block/{name}/device/vendor", "SEAGATE")
+        fake.link(f"/sys/class/block/dm-0/slaves/{name}", f"/sys/block/{name}")
+    fake.bcache(backing="dm-0", cache=None)
+    (found,) = topology.discover(fake.sysfs)
+    known = report.facts(fake.sysfs, found, SOUND, {}, MEASURED)
+    of_schedulers = [each for each in advise(known) if each.id in ("EBB-101", "EBB-105")]
+    assert [each.about for each in of_schedulers] == advised
+    for each in of_schedulers:
+        assert each.command.endswith("sudo tee /sys/block/dm-0/queue/scheduler")
+        check_form(each)
+
+
 # ---- shared disks --------------------------------------------------------------------------------
 HOME = DiskUsers((), ("sda2 (ext4 on /)",))
 
