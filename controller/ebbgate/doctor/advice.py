@@ -120,6 +120,7 @@ def _no_cache(facts: Facts) -> Iterator[Advice]:
             " lists the sets.",
             write_command("SET-UUID", f"/sys/block/{name}/bcache/attach"),
             lasts="It survives reboots: bcache writes it to the backing device.",
+            undo=write_command(1, f"/sys/block/{name}/bcache/detach"),
             effect="data that is used often is read and written at the speed of the SSD",
         )
 
@@ -193,6 +194,7 @@ def _discard(facts: Facts) -> Iterator[Advice]:
             f" (blkdiscard) and leave 10% to 20% of it without a partition.{thin}",
             write_command(0, f"/sys/class/block/{name}/bcache/discard"),
             lasts="It survives reboots: bcache writes it to the cache device.",
+            undo=write_command(1, f"/sys/class/block/{name}/bcache/discard"),
             effect="writers no longer wait for discards; an SSD without blank space gets slower",
         )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -47,11 +47,12 @@ def _lvm(facts: Facts) -> str:
 
 
 def _by_lvm(facts: Facts, advice: Advice) -> Advice:
-    """Complete the LVM command with `sudo` and the volume; a bare stack gets no command."""
+    """Complete the LVM commands with `sudo` and the volume; a bare stack gets no command."""
     lvm = _lvm(facts)
     if not lvm:
-        return replace(advice, command="", lasts="")
-    return replace(advice, command=f"sudo {advice.command} {lvm}")
+        return replace(advice, command="", lasts="", undo="")
+    undo = f"sudo {advice.undo} {lvm}" if advice.undo else ""
+    return replace(advice, command=f"sudo {advice.command} {lvm}", undo=undo)
 
 
 def _health(facts: Facts) -> Iterator[Advice]:
@@ -142,6 +143,7 @@ def _passthrough(facts: Facts) -> Iterator[Advice]:
             " out of date; leave it if yours is not.",
             "lvchange --cachemode writethrough",
             lasts=LASTS_LVM,
+            undo="lvchange --cachemode passthrough",
             effect="the cache serves reads again and keeps what is written",
         )
         yield _by_lvm(facts, advice)
@@ -185,6 +187,7 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
         f" users return; they wait for the part that the disk has already taken.{several}",
         _threshold_command(facts, better),
         lasts=LASTS_LVM if argv else _LASTS_TABLE,
+        undo="" if argv else _threshold_command(facts, sectors),
         evidence=measured.text,
         effect=f"at most {format_bytes(sectors_to_bytes(better))} are under way at once",
         change=_threshold_change(facts, argv),
@@ -249,7 +252,7 @@ def _set_by_message(facts: Facts) -> Iterator[Advice]:
 def _writecache(facts: Facts) -> Iterator[Advice]:
     if facts.volume.kind is not Kind.DM_WRITECACHE:
         return
-    title, command = facts.volume.title, _watermarks_command(facts)
+    title, (command, undo) = facts.volume.title, _watermarks_commands(facts)
     lower = (
         "lower the watermarks (percent of the cache in use)"
         if command or not _lvm(facts)
@@ -264,19 +267,28 @@ def _writecache(facts: Facts) -> Iterator[Advice]:
         f" write back earlier, {lower}; to write all dirty data back now, use ebbgate clean.",
         command or clean,
         lasts=LASTS_LVM if command else "It writes back once and changes no setting.",
+        undo=undo,
         effect="less is dirty at any time, and more is written to the disk",
     )
 
 
-def _watermarks_command(facts: Facts) -> str:
-    """Return LVM's command that lowers the watermarks; empty where it would raise one."""
+def _watermarks_commands(facts: Facts) -> tuple[str, str]:
+    """Return LVM's command that lowers the watermarks, and the one that undoes it; both are empty
+    where it would raise one.
+    """
     lvm, mapping = _lvm(facts), facts.volume.mapping
     params = mapping.params if mapping else ""
-    kept = any(
-        writecache_percent(params, name, default) <= lower for name, default, lower in _WATERMARKS
-    )
-    settings = " ".join(f"{name}={lower}" for name, _, lower in _WATERMARKS)
-    return f"sudo lvchange --cachesettings '{settings}' {lvm}" if lvm and not kept else ""
+    before = [writecache_percent(params, name, default) for name, default, _ in _WATERMARKS]
+    lower = [percent for _, _, percent in _WATERMARKS]
+    if not lvm or any(had <= low for had, low in zip(before, lower, strict=True)):
+        return "", ""
+    return _watermarks_command(lvm, lower), _watermarks_command(lvm, before)
+
+
+def _watermarks_command(lvm: str, percents: Sequence[int]) -> str:
+    pairs = zip(_WATERMARKS, percents, strict=True)
+    settings = " ".join(f"{row[0]}={percent}" for row, percent in pairs)
+    return f"sudo lvchange --cachesettings '{settings}' {lvm}"
 
 
 def _cleaner(facts: Facts) -> Iterator[Advice]:
@@ -303,6 +315,7 @@ def _mq_settings(facts: Facts) -> Iterator[Advice]:
     found = old_settings(mapping.params)
     if found:
         defaults = " ".join(f"{name}=default" for name in found)
+        before = " ".join(f"{name}={table_setting(mapping.params, name)}" for name in found)
         advice = Advice(
             "EBB-309",
             Weight.NOTE,
@@ -312,6 +325,7 @@ def _mq_settings(facts: Facts) -> Iterator[Advice]:
             " the cache.",
             f"lvchange --cachesettings '{defaults}'",
             lasts=LASTS_LVM,
+            undo=f"lvchange --cachesettings '{before}'",
             effect="none on the speed; the table then shows only what has an effect",
         )
         yield _by_lvm(facts, advice)

@@ -183,6 +183,7 @@ def rate_minimum(facts: Facts) -> Iterator[Advice]:
         + (" For several disks that may be little." if facts.several_disks else ""),
         write_command(8, f"/sys/block/{name}/bcache/{RATE_MINIMUM}"),
         lasts=LASTS_SYSFS,
+        undo=write_command(sectors, f"/sys/block/{name}/bcache/{RATE_MINIMUM}"),
         evidence=evidence.destage(facts.status).text,
         effect="the kernel slows write-back down while users are active",
     )

@@ -95,6 +95,24 @@ def test_dirty_data_from_before_is_named_in_a_mode_that_makes_none() -> None:
     check_form(found)
 
 
+@pytest.mark.parametrize(
+    ("parts", "undo"),
+    [
+        ({"volume": volume(set_uuid="")}, "echo 1 | sudo tee /sys/block/bcache0/bcache/detach"),
+        ({"discards": ("vdb",)}, "echo 1 | sudo tee /sys/class/block/vdb/bcache/discard"),
+        (
+            {"state": state(knobs={"writeback_rate_minimum": "16384"})},
+            "echo 16384 | sudo tee /sys/block/bcache0/bcache/writeback_rate_minimum",
+        ),
+    ],
+)
+def test_a_command_that_only_a_person_runs_has_one_that_undoes_it(
+    parts: dict[str, Any], undo: str
+) -> None:
+    (found,) = advise(facts(**parts))
+    assert (found.undo, found.change) == (undo, None)
+
+
 def test_a_volume_that_is_measured_soon_is_no_problem() -> None:
     assert advise(facts(status=VolumeStatus(missing={"foreground": NO_RECORD}))) == ()
 

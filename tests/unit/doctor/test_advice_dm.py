@@ -71,6 +71,11 @@ def test_each_reason_has_its_number_and_command(
     check_form(advice)
 
 
+def test_leaving_passthrough_can_be_undone() -> None:
+    (advice, *_) = [each for each in found(mode="passthrough") if each.id == "EBB-303"]
+    assert advice.undo == "sudo lvchange --cachemode passthrough vg/data"
+
+
 THROUGH = CACHE_TABLE.replace("metadata2 writeback", "metadata2 writethrough")
 REPAIR = "sudo lvchange -an vg/data && sudo lvconvert --repair vg/data"
 DROP = "sudo lvchange -an vg/data && sudo lvconvert --uncache vg/data"
@@ -142,6 +147,7 @@ def test_a_bare_stack_gets_no_command_of_lvm() -> None:
     bare = found(dm_volume(uuid="", lvm_name=""), migration_threshold_sectors=40960)
     advice = next(each for each in bare if each.id == "EBB-305")
     assert advice.command == "sudo dmsetup message vg-data 0 migration_threshold 2048"
+    assert advice.undo == "sudo dmsetup message vg-data 0 migration_threshold 40960"
     assert "Until the next boot or table reload" in advice.lasts
     assert advice.change is None
     for each in bare:
@@ -194,6 +200,9 @@ def test_watermarks_that_are_low_are_not_raised(settings: str, lowers: bool) -> 
     (advice,) = advise(facts(WritecacheStatus(0, 1000, 400, 0, 4096), volume))
     assert ("high_watermark=30 low_watermark=10" in advice.command) == lowers
     assert (advice.command == "sudo ebbgate clean vg/data") != lowers
+    high, low = ("60", "55") if "60" in settings else ("50", "45")
+    undo = f"sudo lvchange --cachesettings 'high_watermark={high} low_watermark={low}' vg/data"
+    assert advice.undo == (undo if lowers else "")
     assert ("low already" in advice.text) != lowers
     check_form(advice)
 
@@ -204,6 +213,7 @@ def test_a_setting_of_the_old_policy_is_reported_as_without_effect(lvm: str) -> 
     (advice,) = found(dm_volume(params=table, lvm_name=lvm))
     command = "sudo lvchange --cachesettings 'sequential_threshold=default' vg/data" if lvm else ""
     assert (advice.id, advice.weight, advice.command) == ("EBB-309", Weight.NOTE, command)
+    assert advice.undo == command.replace("default", "512")
     assert advice.change is None
 
 
