@@ -292,14 +292,20 @@ def _watermarks_command(lvm: str, percents: Sequence[int]) -> str:
 
 
 def _cleaner(facts: Facts) -> Iterator[Advice]:
-    status = _status(facts)
+    status, lvm = _status(facts), _lvm(facts)
     if status is not None and status.policy == CLEANER:
         advice = Advice(
             "EBB-307",
             Weight.NOTE,
             facts.volume.title,
             f"{facts.volume.title} has the policy cleaner: it writes dirty data back and caches"
-            " nothing new. After `ebbgate clean` the old policy is restored automatically.",
+            " nothing new. After `ebbgate clean` the old policy is restored automatically."
+            + (
+                " If it is also the one that LVM has (lvs -o cache_policy), the command loads it"
+                f" again: first run lvchange --cachepolicy smq {lvm}."
+                if lvm
+                else ""
+            ),
             "lvchange --refresh",
             lasts="It loads the table that LVM has, which is also what the next boot loads.",
             effect="what is read often is cached again",

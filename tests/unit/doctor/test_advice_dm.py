@@ -71,6 +71,12 @@ def test_each_reason_has_its_number_and_command(
     check_form(advice)
 
 
+@pytest.mark.parametrize("lvm", ["vg/data", ""])
+def test_a_cleaner_that_lvm_has_itself_needs_another_policy_first(lvm: str) -> None:
+    (advice,) = found(dm_volume(lvm_name=lvm), policy="cleaner")
+    assert ("first run lvchange --cachepolicy smq vg/data." in advice.text) == bool(lvm)
+
+
 def test_leaving_passthrough_can_be_undone() -> None:
     (advice, *_) = [each for each in found(mode="passthrough") if each.id == "EBB-303"]
     assert advice.undo == "sudo lvchange --cachemode passthrough vg/data"
