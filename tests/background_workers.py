@@ -39,4 +39,5 @@ def ended_background_workers() -> Iterator[None]:
     for worker in workers:
         worker.end()
     for each in threads:
-        each.join(_PATIENCE_S)
+        if each.ident is not None:
+            each.join(_PATIENCE_S)

@@ -38,8 +38,9 @@ class BackgroundWorker:
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Queue a job; one that is cancelled before its turn is skipped.
 
-        Raises Unavailable if too many are waiting.
+        Raises Unavailable if too many are waiting, or the thread cannot be started.
         """
+        self._start()
         done: Future[T] = Future()
         try:
             self._jobs.put_nowait((done, work))
@@ -48,11 +49,20 @@ class BackgroundWorker:
                 f"{self._jobs.maxsize} jobs are waiting already ({self._name})",
                 "try again in a moment",
             ) from error
-        with self._starting:
-            if self._thread is None:
-                self._thread = Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
         return done
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is not None:
+                return
+            thread = Thread(target=self._run, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                # The next job tries again: one that did not start would keep all jobs for good.
+                why = f"no thread can be started ({self._name}): {error}"
+                raise Unavailable(why, "see TasksMax= and the free memory") from error
+            self._thread = thread
 
     async def run(self, work: Callable[[], T]) -> T:
         """Return the result of a job. Raises what it raises, but OSError as Unavailable."""

@@ -70,6 +70,20 @@ def test_too_many_jobs_are_refused() -> None:
     assert [job.result(DEADLINE_S) for job in rest] == [None, None]
 
 
+def test_a_thread_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, done = BackgroundWorker("test"), list[int]()
+
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(Unavailable, match="no thread can be started"):
+            worker.submit(lambda: done.append(1))
+    assert worker.submit(lambda: 7).result(DEADLINE_S) == 7
+    assert done == [], "a job whose caller was told that it failed is not done later"
+
+
 def test_no_thread_of_a_test_is_left_behind(request: pytest.FixtureRequest) -> None:
     """Each test of this tier runs in such a body."""
     assert "background_workers_end" in request.fixturenames

@@ -203,10 +203,10 @@ class GateWorker:
         if not self._in_job:
             write()
             return
+        done = self._slow_writes.submit(write)
         self._in_job = False
         with self._changed:
             self._busy, self._lent = False, True
-        done = self._slow_writes.submit(write)
         done.add_done_callback(lambda _done: self._wake())
         try:
             while request := self._next_close(done):

@@ -12,6 +12,8 @@ import pytest
 
 from ebbgate.actuators.bcache_steps import Step, write
 from ebbgate.actuators.gate_worker import GateWorker
+from ebbgate.background import BackgroundWorker
+from ebbgate.errors import Unavailable
 from ebbgate.knobs.catalog import CUTOFF, PERCENT, RATE
 from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.units import NS_PER_S
@@ -176,3 +178,20 @@ def test_the_thread_of_slow_writes_ends_with_the_worker(harness: GateHarness) ->
     assert worker.stop(DEADLINE_S)
     until(lambda: set(threading.enumerate()) == before)
     assert PERCENT not in harness.worker.writer.owned
+
+
+def test_a_slow_write_without_a_thread_keeps_no_later_gate_waiting(
+    harness: GateHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours(harness)
+
+    def refused(*_: object) -> None:
+        raise Unavailable("no thread can be started")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BackgroundWorker, "submit", refused)
+        harness.worker.submit("job", lambda writer: writer.apply(SLOW[:1], REASON))
+        time.sleep(0.1)
+    until(lambda: harness.worker.idle)
+    harness.set_gate(paced(2))
+    assert harness.report()[0] == "gate"
