@@ -130,6 +130,10 @@ class WarmIntents:
             await self._begun(job)
         except EbbgateError as error:
             await job.end(JobState.FAILED, error.message)
+        except Exception as error:
+            # The next one of the volume must not wait for it.
+            await job.end(JobState.FAILED, f"internal error: {type(error).__name__}")
+            raise
 
     def job(self, number: int) -> JobStatus | None:
         """Return a job; None if it is forgotten."""

@@ -135,8 +135,7 @@ def test_people_see_that_it_waits_for_the_collection(
     (job,) = people.jobs
     assert (job.state, job.why) == ("waiting", "the cache is prepared for the next part")
     people.hears(process, "progress")
-    (job,) = people.jobs
-    assert (job.state, job.why) == ("reading", "")
+    assert [(job.state, job.why) for job in people.jobs] == [("reading", "")]
 
 
 def test_it_waits_where_users_misses_are_promoted_more_often_beside_it(
@@ -220,6 +219,13 @@ def test_a_job_begins_that_another_has_overtaken_while_its_turn_came(people: Peo
     FakeProcess.first = OPENED
     people.hears(slow, "done", phase="check", checked=1, hits=1)
     assert until_begun(people, 4).sent[0] == {"path": "/srv/b"}
+
+
+def test_a_bug_as_its_turn_comes_keeps_no_other_job_waiting(people: People) -> None:
+    assert all(people.warm(path).ok for path in ("/srv/a", "/srv/b", "/srv/c"))
+    FakeProcess.first = {**OPENED, "bytes": "many"}
+    people.hears(FakeProcess.made[0], "failed", text="it was deleted")
+    assert [job.why for job in people.jobs[1:]] == ["internal error: TypeError"] * 2
 
 
 def test_the_job_begins_first_that_was_asked_for_first(people: People) -> None:
