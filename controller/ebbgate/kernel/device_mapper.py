@@ -12,6 +12,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
@@ -197,16 +198,31 @@ class DeviceMapper:
         One call (dm-ioctl.c, do_resume): between a separate suspend and resume this process might
         need a page from that very device, and wait for ever. A read-only device stays read-only:
         the kernel takes that from the flag of the table. Raises OSError; then the old table is
-        still live, and no table is left loaded.
+        live, and no table is left loaded.
         """
-        data = b"".join(_spec(target) for target in targets)
-        flags = _Flag.READ_ONLY if self.device(ref).read_only else 0
-        self._call(_Call.TABLE_LOAD, ref, flags, data=data, count=len(targets))
+        device, before = self.device(ref), self.table(ref)
+        flags = _Flag.READ_ONLY if device.read_only else 0
+        self._load(ref, targets, flags)
         try:
             self._call(_Call.DEV_SUSPEND, ref)
         except OSError:
             self._call(_Call.TABLE_CLEAR, ref)
+            if not device.suspended:
+                self._bring_back(ref, before, flags)
             raise
+
+    def _load(self, ref: str, targets: tuple[Target, ...], flags: int) -> None:
+        data = b"".join(_spec(target) for target in targets)
+        self._call(_Call.TABLE_LOAD, ref, flags, data=data, count=len(targets))
+
+    def _bring_back(self, ref: str, before: tuple[Target, ...], flags: int) -> None:
+        """Make the old table live again where the kernel has left the device suspended: it does so
+        if the new one cannot begin to work, and all I/O to the device would hang for good.
+        """
+        with suppress(OSError):
+            if self.device(ref).suspended:
+                self._load(ref, before, flags)
+                self._call(_Call.DEV_SUSPEND, ref)
 
     def forget_handle(self) -> None:
         """Open the control device again at the next call: after a fork that closed every file."""

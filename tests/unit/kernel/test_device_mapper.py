@@ -18,7 +18,8 @@ from tests.builders import dm_volume
 
 READ_ONLY = 1
 BUFFER_FULL = 1 << 8
-TABLE_LOAD = 9
+SUSPENDED = 1 << 1
+DEV_SUSPEND, DEV_STATUS, TABLE_LOAD, TABLE_CLEAR = 6, 7, 9, 10
 _FLAGS = struct.Struct("=I")
 _FLAGS_AT = 7 * 4
 """In struct dm_ioctl: version (3), data_size, data_start, target_count, open_count, flags."""
@@ -28,17 +29,21 @@ _NAME_AT, _UUID_AT = 48, 48 + 128
 @dataclass(slots=True)
 class Kernel:
     """Records each call: number, flags, name, uuid. `flags`: what it answers; `needs_bytes`: the
-    room that its answer takes.
+    room that its answer takes; `fails`: the call that fails once, and leaves the device suspended.
     """
 
     flags: int = 0
     needs_bytes: int = 0
+    fails: int = 0
     calls: list[tuple[int, int, bytes, bytes]] = field(default_factory=list)
 
     def __call__(self, handle: int, number: int, buffer: bytearray) -> int:
         (flags,) = _FLAGS.unpack_from(buffer, _FLAGS_AT)
         name, uuid = (bytes(buffer[at : at + 128]).rstrip(b"\0") for at in (_NAME_AT, _UUID_AT))
         self.calls.append((number & 0xFF, flags, name, uuid))
+        if number & 0xFF == self.fails:
+            self.fails, self.flags = 0, self.flags | SUSPENDED
+            raise OSError(errno.EBUSY, "Device or resource busy")
         full = BUFFER_FULL if len(buffer) < self.needs_bytes else 0
         _FLAGS.pack_into(buffer, _FLAGS_AT, self.flags | full)
         return 0
@@ -65,6 +70,23 @@ def test_a_table_of_a_read_only_device_is_loaded_read_only(
     kernel.flags = flags
     dm.reload("vg-data", (Target(0, 8, "linear", "8:0 0"),))
     assert [sent for number, sent, *_ in kernel.calls if number == TABLE_LOAD] == [flags]
+
+
+@pytest.mark.parametrize("suspended_before", [False, True])
+def test_a_device_that_a_failed_table_leaves_suspended_gets_the_old_one_back(
+    kernel: Kernel, dm: DeviceMapper, suspended_before: bool
+) -> None:
+    """The kernel resumes with the new table, and if that fails with none (dm-ioctl.c)."""
+    kernel.flags = SUSPENDED if suspended_before else 0
+    kernel.fails = DEV_SUSPEND
+    with pytest.raises(OSError, match="busy"):
+        dm.reload("vg-data", (Target(0, 8, "linear", "8:0 0"),))
+    after = [number for number, *_ in kernel.calls]
+    tail = after[after.index(TABLE_LOAD) :]
+    failed = [TABLE_LOAD, DEV_SUSPEND, TABLE_CLEAR]
+    # Whoever had suspended it before resumes it.
+    brought_back = [] if suspended_before else [DEV_STATUS, TABLE_LOAD, DEV_SUSPEND]
+    assert tail == failed + brought_back
 
 
 @pytest.mark.parametrize(
