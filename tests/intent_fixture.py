@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from ebbgate.intents.database import OverrideDatabase
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.model.override import IntentKind, Override
 from ebbgate.policy_files.active import ActivePolicies
+from ebbgate.probes.volume_state import read_knobs
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import NS_PER_S
 from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
@@ -145,6 +146,10 @@ class IntentHarness:
             lambda: self.clocks.wall_ns,
             lambda: self.clocks.mono_ns,
         )
+        loop = self.volume.loop
+        if loop.last_seen is not None:
+            knobs = read_knobs(loop.writer.sysfs, loop.volume)
+            loop.signals.last_seen = replace(loop.last_seen, knobs=knobs)
         self.run(self.registry.load())
         self.dispatcher = IntentDispatcher(
             self.daemon, self.registry, self.log, self.folder / "history.db", 1

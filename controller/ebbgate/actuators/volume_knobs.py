@@ -21,7 +21,7 @@ from ebbgate.knobs.catalog import TABLE, THRESHOLD, knob_row, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
-from ebbgate.model.volume import NO_USERS, DiskUsers, Volume
+from ebbgate.model.volume import NO_USERS, DiskUsers, Volume, VolumeState
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class VolumeKnobs:
     `pinned`: knobs that have the value that a person asked for; no strategy writes them.
     `lacking`: knobs that this kernel does not have or does not let anyone set. `lost`: entries of
     an earlier daemon of which the last written value is unknown. `disk_users`: what else is on the
-    disks below the volume.
+    disks below the volume. `first_seen`: its state as it came.
     """
 
     sysfs: Sysfs
@@ -46,6 +46,7 @@ class VolumeKnobs:
     lacking: set[str] = field(default_factory=set)
     lost: dict[str, JournalEntry] = field(default_factory=dict)
     disk_users: DiskUsers = NO_USERS
+    first_seen: VolumeState | None = None
     plan: GatePlan = field(init=False)
     _paths: dict[str, str | None] = field(default_factory=dict)
     _present: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -122,14 +123,14 @@ class VolumeKnobs:
         else:
             self.manual.discard(knob)
 
-    def restore_manual(self, knob: str, value: str) -> bool:
+    def restore_manual(self, knob: str, value: str, last_seen: VolumeState | None) -> bool:
         """Mark the knob manual again after a restart, if it still has this value of somebody else.
 
-        With another value it was given back, or the kernel has reset it.
+        With another value it was given back, or the kernel has reset it. Reads nothing: on the
+        event loop a read would wait for bcache's lock. Without any look the knob is left alone.
         """
-        path = self._path(knob)
-        text = self.sysfs.read_text(path) if path else None
-        if text is None or parse_value(knob_row(knob).form, text) != value:
+        seen = last_seen or self.first_seen
+        if seen is not None and seen.knobs.get(knob) != value:
             return False
         self.manual.add(knob)
         return True

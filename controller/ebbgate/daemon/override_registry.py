@@ -112,7 +112,7 @@ class OverrideRegistry:
         loop.overrides.on_end = self.end
         self._place(loop.volume)
         for knob, override in self._manual_of(loop).items():
-            if not loop.writer.restore_manual(knob, override.value):
+            if not loop.writer.restore_manual(knob, override.value, loop.last_seen):
                 self._forget_manual(override, "the knob has another value now")
         self.poll()
         self._apply(name)

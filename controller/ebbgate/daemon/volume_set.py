@@ -19,12 +19,12 @@ from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.absent_volumes import Presence, presence
 from ebbgate.daemon.override_registry import OverrideRegistry
+from ebbgate.daemon.policy_follower import PolicyFollower
 from ebbgate.daemon.power_watch import PowerWatch
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import BLOCK, Sysfs
 from ebbgate.knobs.catalog import QUEUE_DEPTH
 from ebbgate.knobs.places import disk_knobs
-from ebbgate.log_messages.service import POLICIES_UNREADABLE
 from ebbgate.log_messages.volumes import (
     DEVICE_MAPPER_BLOCKED,
     KNOB_WRITE_HANGS,
@@ -44,52 +44,6 @@ from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_S
 
 _LOG = logging.getLogger("ebbgated")
-
-
-class PolicyFollower:
-    """Gives each volume the policy that the files and the time of day select.
-
-    Reads on a thread of its own: parsing never delays the event loop. `volumes`: the daemon's,
-    which adds and removes them.
-    """
-
-    def __init__(self, policies: ActivePolicies, volumes: Mapping[str, VolumeLoop]) -> None:
-        self._policies = policies
-        self._volumes = volumes
-        self._keys: dict[str, tuple[object, ...]] = {}
-        self._reader = BackgroundWorker("policies")
-        self._following: asyncio.Task[None] | None = None
-
-    def added(self, volume: Volume) -> None:
-        """Note that a volume is about to get its policy."""
-        self._keys[volume.name] = self._policies.key_of(volume)
-
-    async def follow(self, *, again: bool = False) -> None:
-        """Read what has changed in the folder and apply it. `again`: read every file."""
-        policies = self._policies
-        policies.take(await self._reader.run(lambda: policies.read(again=again)))
-        self.apply()
-
-    def begin(self, *, again: bool = False) -> None:
-        """Begin to follow without waiting for it; one look at a time."""
-        if again or self._following is None or self._following.done():
-            self._following = asyncio.create_task(self._follow(again))
-
-    async def _follow(self, again: bool) -> None:
-        try:
-            await self.follow(again=again)
-        except Exception:
-            _LOG.exception(POLICIES_UNREADABLE)
-
-    def apply(self) -> None:
-        """Apply policies that changed, and the time of a schedule."""
-        for name, loop in self._volumes.items():
-            key = self._policies.key_of(loop.volume)
-            if key != self._keys.get(name):
-                self._keys[name] = key
-                loop.set_policy(self._policies.policy_of(loop.volume))
-
-
 _DISCOVER_NS: Final = 10 * NS_PER_S
 _TRACK_AGAIN_NS: Final = 60 * NS_PER_S
 """How often a volume is tried that the probe refused; at once when another one leaves."""
@@ -132,6 +86,10 @@ class VolumeReader:
     def end(self) -> None:
         """End the thread; no more reads follow."""
         self._worker.end()
+
+
+_Found = tuple[tuple[Volume, ...], Mapping[str, DiskUsers], Mapping[str, VolumeState]]
+"""All volumes; by name, what else is on their disks, and the states of those that are new."""
 
 
 @dataclass(slots=True)
@@ -260,7 +218,8 @@ class VolumeSet:
     async def discover(self) -> None:
         """Follow the volumes that have come, and no more those that are gone or changed."""
         submit = self._discoverer.submit
-        volumes, users = await asyncio.wrap_future(submit(self._find))
+        known = [loop.volume for loop in self.loops.values()]
+        volumes, users, states = await asyncio.wrap_future(submit(lambda: self._find(known)))
         found = {volume.name: volume for volume in volumes}
         self._log_device_mapper(await asyncio.wrap_future(submit(self.sysfs.dm.blocked)))
         await self._drop(
@@ -272,7 +231,7 @@ class VolumeSet:
         self._track_refused(time.monotonic_ns())
         for name, volume in found.items():
             if name not in self.loops and name not in self._leaving and volume.cached:
-                self._add(volume)
+                self._add(volume, states.get(name))
         for name, loop in self.loops.items():
             loop.set_disk_users(users.get(name, NO_USERS))
         self.presence = presence(volumes, self.device_mapper_blocked)
@@ -287,13 +246,17 @@ class VolumeSet:
                 self._command(track_command(loop.volume))
                 loop.resend_probe_settings()
 
-    def _find(self) -> tuple[tuple[Volume, ...], dict[str, DiskUsers]]:
-        users = DeviceUsers(discover(self.sysfs), devices_in_use(PROC))
-        return users.volumes, {
-            each.name: disk_users(self.sysfs, each, users)
-            for each in users.volumes
-            if disk_knobs(each, QUEUE_DEPTH)
-        }
+    def _find(self, known: Collection[Volume]) -> _Found:
+        """Look at all devices; on a thread, since a read may wait for bcache's lock."""
+        users, now_ns = DeviceUsers(discover(self.sysfs), devices_in_use(PROC)), time.monotonic_ns()
+        found, sysfs = users.volumes, self.sysfs
+        shared = (each for each in found if disk_knobs(each, QUEUE_DEPTH))
+        new = (each for each in found if each.cached and each not in known)
+        return (
+            found,
+            {each.name: disk_users(sysfs, each, users) for each in shared},
+            {each.name: read_state(sysfs, each, now_ns) for each in new},
+        )
 
     def _log_device_mapper(self, blocked: str) -> None:
         """Log once that dm volumes cannot be tuned."""
@@ -301,8 +264,8 @@ class VolumeSet:
             _LOG.error(DEVICE_MAPPER_BLOCKED, blocked)
         self.device_mapper_blocked = blocked
 
-    def _add(self, volume: Volume) -> None:
-        writer = KnobWriter(self.sysfs, volume, self.journal, self._boot_id)
+    def _add(self, volume: Volume, seen: VolumeState | None) -> None:
+        writer = KnobWriter(self.sysfs, volume, self.journal, self._boot_id, first_seen=seen)
         mode = self.overrides.chosen.of(volume) or self._config.mode_of(*volume.names)
         # Before its policy: of a schedule that begins between the two, the next look takes notice.
         self.follower.added(volume)
