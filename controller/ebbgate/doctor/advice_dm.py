@@ -166,7 +166,8 @@ def _reads(facts: Facts) -> Iterator[Advice]:
 def _threshold(facts: Facts) -> Iterator[Advice]:
     status = _status(facts)
     sectors = status.migration_threshold_sectors if status else None
-    if status is None or sectors is None:
+    # One that ebbgate has set is that of a gap.
+    if status is None or sectors is None or THRESHOLD in facts.owned:
         return
     least = LVM_BLOCKS_MIN * bytes_to_sectors(status.block_bytes)
     if sectors <= max(THRESHOLD_SECTORS_MAX, least):

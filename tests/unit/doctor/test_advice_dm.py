@@ -149,6 +149,14 @@ def test_what_lvm_sets_for_large_blocks_is_no_fault() -> None:
     assert "migration_threshold=16384 vg/data" in found(**above)[0].command
 
 
+def test_the_threshold_of_a_gap_gets_no_advice() -> None:
+    """ebbgate lets 32 blocks out at once where it knows when users return."""
+    line = cache_status(block_bytes=MIB, migration_threshold_sectors=32 * 2048)
+    ours = facts(line, owned=frozenset({"migration_threshold"}))
+    assert [each.id for each in advise(ours)] == [READS]
+    assert by_id(facts(line), "EBB-305").command
+
+
 def test_a_bare_stack_gets_no_command_of_lvm() -> None:
     bare = found(dm_volume(uuid="", lvm_name=""), migration_threshold_sectors=40960)
     advice = next(each for each in bare if each.id == "EBB-305")
