@@ -50,7 +50,7 @@ def _by_lvm(facts: Facts, advice: Advice) -> Advice:
     """Complete the LVM commands with `sudo` and the volume; a bare stack gets no command."""
     lvm = _lvm(facts)
     if not lvm:
-        return replace(advice, command="", lasts="", undo="")
+        return replace(advice, command="", lasts="", undo="", effect="")
     undo = f"sudo {advice.undo} {lvm}" if advice.undo else ""
     return replace(advice, command=f"sudo {advice.command} {lvm}", undo=undo)
 

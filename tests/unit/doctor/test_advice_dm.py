@@ -168,6 +168,21 @@ def test_a_bare_stack_gets_no_command_of_lvm() -> None:
         check_form(each)
 
 
+@pytest.mark.parametrize(
+    ("mode", "status"),
+    [
+        ("passthrough", {}),
+        ("writeback", {"metadata_used": 1900}),
+        ("writeback", {"policy": "cleaner"}),
+    ],
+)
+def test_without_a_command_no_effect_is_promised(mode: str, status: dict[str, Any]) -> None:
+    bare = found(dm_volume(uuid="", lvm_name=""), mode, **status)
+    assert [each.command for each in bare] == [""]
+    for each in bare:
+        check_form(each)
+
+
 ARRAY = {"dm-4": DiskKind.ARRAY}
 PATH = {"op": "read", "path": "hit", "ios": 1, "bytes": 512, "p99_ns": 5}
 
