@@ -83,7 +83,10 @@ def _repair(facts: Facts) -> tuple[str, str]:
     """
     lvm = _lvm(facts)
     mode = _table_mode(facts)
-    unmount = f"Unmount it, so that it can be deactivated (lvchange -an {lvm})."
+    unmount = (
+        f"Unmount it, so that it can be deactivated (lvchange -an {lvm}); after the command it is"
+        f" still inactive (lvchange -ay {lvm})."
+    )
     if not lvm:
         return "Check the metadata while the volume is down (cache_check, cache_repair).", ""
     if mode in ("writethrough", "passthrough"):

@@ -108,6 +108,7 @@ def test_a_sick_cache_is_a_fault_with_the_repair_that_it_can_have(
     assert says in advice.text
     if not command:
         assert "do not remove the cache" in advice.text
+    assert ("lvchange -ay vg/data" in advice.text) == bool(command)
     check_form(advice)
 
 
