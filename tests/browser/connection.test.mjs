@@ -53,24 +53,49 @@ test(
   { expected: /status of 503/ },
 );
 
+const isStream = (request) => request.url().endsWith("/events");
+
+function show(page, state) {
+  return page.evaluate((value) => {
+    Object.defineProperty(document, "visibilityState", { value, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, state);
+}
+
 test("a tab that nobody looks at keeps no connection", async (page) => {
-  const show = (state) =>
-    page.evaluate((value) => {
-      Object.defineProperty(document, "visibilityState", { value, configurable: true });
-      document.dispatchEvent(new Event("visibilitychange"));
-    }, state);
-  const isStream = (request) => request.url().endsWith("/events");
   await page.clock.install();
   await harness.visit(page, "overview");
   await page.locator('.pulse[data-state="live"]').waitFor();
   const ended = page.waitForEvent("requestfailed", isStream);
-  await show("hidden");
+  await show(page, "hidden");
   await page.clock.fastForward(31_000);
   await ended;
   const begun = page.waitForRequest(isStream);
-  await show("visible");
+  await show(page, "visible");
   await begun;
   await page.locator('.pulse[data-state="live"]').waitFor();
+});
+
+test("a tab that is opened in the background keeps no connection either", async (page) => {
+  await page.addInitScript(() =>
+    Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true }),
+  );
+  await page.clock.install();
+  await harness.visit(page, "overview");
+  await page.locator('.pulse[data-state="live"]').waitFor();
+  for (const again of [true, false]) {
+    const ended = page.waitForEvent("requestfailed", isStream);
+    await page.clock.fastForward(31_000);
+    await ended;
+    if (!again) break;
+    // The network comes back while nobody looks.
+    const begun = page.waitForRequest(isStream);
+    await page.evaluate(() => window.dispatchEvent(new Event("online")));
+    await begun;
+  }
+  const begun = page.waitForRequest(isStream);
+  await show(page, "visible");
+  await begun;
 });
 
 test(

@@ -52,6 +52,7 @@ export class Live {
     const stream = new AbortController();
     this.#stream = stream;
     this.#receivedMs = Date.now();
+    this.#closeIfHidden();
     void this.#follow(stream);
   }
 
@@ -108,10 +109,19 @@ export class Live {
 
   #shown(): void {
     window.clearTimeout(this.#hidden);
-    if (document.visibilityState === "hidden")
-      this.#hidden = window.setTimeout(() => this.#close(), HIDDEN_MS);
+    this.#hidden = undefined;
+    if (document.visibilityState === "hidden") this.#closeIfHidden();
     else if (this.#stream === null) this.reconnect();
     else this.#checkAlive();
+  }
+
+  /** Also for a tab that was opened in the background, or that the network came back to. */
+  #closeIfHidden(): void {
+    if (document.visibilityState !== "hidden" || this.#hidden !== undefined) return;
+    this.#hidden = window.setTimeout(() => {
+      this.#hidden = undefined;
+      this.#close();
+    }, HIDDEN_MS);
   }
 
   /** After a suspend, a dead connection may look open. */
