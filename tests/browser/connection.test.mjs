@@ -99,6 +99,34 @@ test("a tab that is opened in the background keeps no connection either", async 
 });
 
 test(
+  "a server that answers without a stream is not reported as lost",
+  async (page) => {
+    const error = { code: "unavailable", message: "too many streams", hint: null, place: null };
+    await page.addInitScript(() => {
+      window.seen = new Set();
+      new MutationObserver(() => {
+        const banners = document.querySelector(".banners");
+        if (banners) window.seen.add(banners.textContent);
+      }).observe(document, { childList: true, subtree: true, characterData: true });
+    });
+    await page.route(/api\/v1\/events/, (route) => route.fulfill({ status: 503, json: { error } }));
+    await page.clock.install();
+    await harness.visit(page, "overview");
+    await page.locator('.pulse[data-state="live"]').waitFor();
+    const refused = page.waitForResponse(/api\/v1\/events/);
+    await page.clock.fastForward(11_000);
+    await (await refused).finished();
+    await page.waitForTimeout(300);
+    const seen = await page.evaluate(() => [...window.seen]);
+    assert.deepEqual(
+      seen.filter((text) => text.includes("Connection lost")),
+      [],
+    );
+  },
+  { expected: /status of 503/ },
+);
+
+test(
   "a lost connection is reported and recovers by itself",
   async (page) => {
     await harness.visit(page, "overview");

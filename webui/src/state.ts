@@ -103,11 +103,14 @@ export function start(): void {
     },
     reset: readLists,
     state: (state) => {
+      if (state === "lost") {
+        // The server may answer although it has no stream left.
+        void (volumes.get() === null ? poll() : readHealth());
+        return;
+      }
       const before = connection.get();
       connection.set(state);
       if (before === "locked" && state === "open") readLists();
-      // The server may answer although it has no stream left.
-      if (state === "lost" && volumes.get() === null) void poll();
     },
   });
   setInterval(() => {
