@@ -126,6 +126,26 @@ test(
   { expected: /status of 503/ },
 );
 
+test("changes of a history that was replaced are no longer listed", async (page) => {
+  const request = (id, kind) => ({
+    ...{ id, kind, volume: "bcache0", args: {}, who: "admin", at_unix_s: id },
+    ...{ resolved_unix_s: id, ok: true, outcome: kind },
+  });
+  let rows = [request(900, "hold")];
+  await page.route(/api\/v1\/intents\?/, (route) => route.fulfill({ json: { intents: rows } }));
+  await page.route(/api\/v1\/events/, async (route) => {
+    const body = rows[0].id === 900 ? ": alive\n\n" : "event: reset\nid: 0.0.0.0.0.1\ndata: {}\n\n";
+    await route.fulfill({ headers: { "content-type": "text/event-stream" }, body });
+  });
+  await harness.visit(page, "decisions");
+  await page.getByText("Requested changes").first().click();
+  const listed = page.getByRole("region", { name: "Requested changes" }).locator("tbody tr");
+  await listed.filter({ hasText: "hold" }).waitFor();
+  rows = [request(2, "mode"), request(1, "drain")];
+  await listed.filter({ hasText: "mode" }).waitFor();
+  assert.deepEqual(await listed.locator("td:nth-child(4)").allTextContents(), ["mode ", "drain "]);
+});
+
 test(
   "a lost connection is reported and recovers by itself",
   async (page) => {

@@ -60,9 +60,12 @@ async function readVolumes(): Promise<void> {
   }
 }
 
-async function readIntents(): Promise<void> {
+/** `before`: rows that the answer replaces; what arrived since is newer than the answer. */
+async function readIntents(before: readonly Intent[]): Promise<void> {
   try {
-    mergeIntents((await get<{ intents: Intent[] }>("intents", { limit: INTENTS_KEPT })).intents);
+    const found = await get<{ intents: Intent[] }>("intents", { limit: INTENTS_KEPT });
+    const since = intents.get().filter((row) => !before.includes(row));
+    intents.set(merged(found.intents, since, INTENTS_KEPT));
   } catch {
     // Health reports whether the history can be read.
   }
@@ -83,13 +86,14 @@ async function poll(): Promise<void> {
   await Promise.all([readHealth(), readVolumes()]);
 }
 
+/** The history may be another one, whose numbers begin again. */
 function readLists(): void {
-  void readIntents();
+  void readIntents(intents.get());
   generation.set(generation.get() + 1);
 }
 
 export function start(): void {
-  void readIntents();
+  void readIntents([]);
   let healthMs = Date.now();
   new Live({
     volumes: receiveVolumes,
