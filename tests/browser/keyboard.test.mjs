@@ -43,3 +43,48 @@ test("the cutoff slider works by pointer and keyboard", async (page) => {
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
   assert.match(await reading(), /of bytes bypass the cache\.$/);
 });
+
+async function openTables(page) {
+  await harness.openVolume(page, "bcache0");
+  await page.evaluate(() => {
+    for (const each of document.querySelectorAll("details")) each.open = true;
+  });
+  await page.locator(".table-box").nth(8).waitFor();
+}
+
+/** Resolves once the charts were drawn with new data. */
+async function nextUpdate(page) {
+  await (await page.waitForResponse(/\/samples\?/)).finished();
+  await (await page.waitForResponse(/\/latency\?/)).finished();
+  await page.waitForTimeout(300);
+}
+
+test("a table keeps the focus while its chart is updated", async (page) => {
+  await openTables(page);
+  for (const name of ["User I/O and write-back", "Cache hits, misses and bypasses"]) {
+    const box = page.getByRole("region", { name });
+    await box.focus();
+    await nextUpdate(page);
+    assert.ok(await box.evaluate((element) => element === document.activeElement), name);
+  }
+});
+
+test(
+  "tables stay scrolled sideways while they are updated",
+  async (page) => {
+    await openTables(page);
+    await page.evaluate(() => {
+      for (const each of document.querySelectorAll(".table-box")) each.scrollLeft = 20;
+    });
+    await nextUpdate(page);
+    const back = await page
+      .locator(".table-box")
+      .evaluateAll((all) =>
+        all
+          .filter((each) => each.scrollWidth >= each.clientWidth + 20 && each.scrollLeft < 20)
+          .map((each) => each.getAttribute("aria-label")),
+      );
+    assert.deepEqual(back, []);
+  },
+  { width: 360, height: 760 },
+);

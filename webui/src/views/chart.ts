@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { clock, dateTime, UNKNOWN, type Maybe } from "../lib/format";
 import { byteTicks, summary, thinned, type Column } from "../lib/series";
-import { fill, h, table, uid } from "./dom";
+import { fill, fillTable, h, table, uid } from "./dom";
 
 export interface Line {
   label: string;
@@ -53,9 +53,7 @@ export function chart(options: ChartOptions): ChartView {
   );
   let data: uPlot.AlignedData = [[]];
   let plot: uPlot | null = null;
-  const updateTable = (): void => {
-    if (details.open) fill(rows, asTable(options, data));
-  };
+  const updateTable = (): void => fillTable(rows, () => asTable(options, data));
   const draw = (): void => {
     plot?.destroy();
     plot = canvas.clientWidth > 0 ? new uPlot(setup(options, canvas, reading), data, canvas) : null;

@@ -139,7 +139,18 @@ export function table(
 /** Fills the table of a `details` while it is open and has no focus inside. */
 export function fillTable(box: HTMLElement, make: () => HTMLElement): void {
   if (box.closest("details")?.open !== true || box.contains(document.activeElement)) return;
-  fill(box, make());
+  refill(box, make());
+}
+
+/** Replaces tables that read otherwise. They stay scrolled sideways, as on a phone they have to be. */
+export function refill(parent: HTMLElement, made: HTMLElement): void {
+  if (parent.firstElementChild?.isEqualNode(made) === true) return;
+  const boxes = (): HTMLElement[] => [...parent.querySelectorAll<HTMLElement>(".table-box")];
+  const scrolled = boxes().map((box) => box.scrollLeft);
+  fill(parent, made);
+  boxes().forEach((box, i) => {
+    if (scrolled[i]) box.scrollLeft = scrolled[i];
+  });
 }
 
 /** Term and value pairs. */

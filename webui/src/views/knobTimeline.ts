@@ -3,7 +3,7 @@
 import type { Action, Decision } from "../api/types";
 import { clock, dateTime, knobValue, plural } from "../lib/format";
 import * as timeline from "../lib/timeline";
-import { button, fill, h, table, type Child } from "./dom";
+import { button, fill, h, refill, table, type Child } from "./dom";
 import { openDecision, openDecisions } from "./explanation";
 
 // A mark is 24 px wide; nearer ones are merged.
@@ -42,7 +42,7 @@ export function knobTimeline(): KnobTimeline {
     update: (actions, decisions, since, until, known) => {
       const focused = lanes.contains(document.activeElement);
       if (!focused) draw(lanes, actions, decisions, [since, until, known]);
-      if (!rows.contains(document.activeElement)) fill(rows, asTable(actions));
+      if (!rows.contains(document.activeElement)) refill(rows, asTable(actions));
     },
   };
 }

@@ -3,7 +3,7 @@
 import type { Heat, Volume } from "../api/types";
 import { bytes, count, plural, ratio, UNKNOWN } from "../lib/format";
 import { perMinute } from "../lib/missMap";
-import { fill, fillTable, h, table, text } from "./dom";
+import { fill, fillTable, h, refill, table, text } from "./dom";
 
 const MIB = 2 ** 20;
 const FILES = "Files with the most misses";
@@ -39,7 +39,8 @@ export function missTables(): MissTables {
     text(note, layoutText(volume));
     if (first) chunkList.open = heat.groups.length === 0;
     if (!files.contains(document.activeElement)) {
-      fill(files, heat.groups.length > 0 && groupTable(heat, volume.mode === "enforce"));
+      if (heat.groups.length > 0) refill(files, groupTable(heat, volume.mode === "enforce"));
+      else fill(files);
     }
     drawChunks();
   };

@@ -3,7 +3,7 @@
 import type { Attribution, Volume } from "../api/types";
 import { count } from "../lib/format";
 import { perMinute } from "../lib/missMap";
-import { fill, h, table } from "./dom";
+import { h, refill, table } from "./dom";
 
 const TITLE = "Who missed";
 const NOTE =
@@ -25,11 +25,11 @@ export function missedByPart(): MissedByPart {
     const key = JSON.stringify(known);
     if (!known || key === shown || tables.contains(document.activeElement)) return;
     shown = key;
-    fill(
-      tables,
+    const parts = [
       ownerTable(known, "Cgroup", known.cgroups, known.cgroups_others, "unknown"),
       ownerTable(known, "File", known.files, known.files_others, "unknown: direct I/O, metadata"),
-    );
+    ];
+    refill(tables, h("div", {}, parts));
   };
   return { element, update };
 }

@@ -3,7 +3,7 @@
 import type { Samples, Volume } from "../api/types";
 import { bytes, count, ratio, seconds } from "../lib/format";
 import { total } from "../lib/series";
-import { attribute, fill, h, table, text } from "./dom";
+import { attribute, fill, fillTable, h, table, text } from "./dom";
 
 interface Share {
   path: string;
@@ -26,7 +26,12 @@ export interface PathShares {
 export function pathShares(): PathShares {
   const bars = h("div", { class: "shares" });
   const reasons = h("div", { class: "reasons" });
-  const details = h("div");
+  const rows = h("div");
+  let latest: Samples | null = null;
+  const updateTable = (): void => {
+    const samples = latest;
+    if (samples) fillTable(rows, () => asTable(samples));
+  };
   const element = h(
     "figure",
     { class: "chart" },
@@ -39,7 +44,7 @@ export function pathShares(): PathShares {
     bars,
     h("h3", {}, "Bypassed in the last second, by reason"),
     reasons,
-    h("details", {}, h("summary", {}, "As a table"), details),
+    h("details", { ontoggle: updateTable }, h("summary", {}, "As a table"), rows),
   );
   return {
     element,
@@ -54,7 +59,8 @@ export function pathShares(): PathShares {
           ),
         ),
       );
-      fill(details, asTable(samples, all));
+      latest = samples;
+      updateTable();
     },
     updateNow: (volume) => drawReasons(reasons, volume),
   };
@@ -121,13 +127,13 @@ function order(path: string): number {
   return known < 0 ? 99 : known;
 }
 
-function asTable(samples: Samples, all: readonly Share[]): HTMLElement {
+function asTable(samples: Samples): HTMLElement {
   const worst = (path: string): number | null =>
     (samples.paths[path]?.p99_s ?? []).reduce<number | null>(
       (a, b) => (b === null ? a : Math.max(a ?? 0, b)),
       null,
     );
-  const rows = all.map((part) => [
+  const rows = shares(samples).map((part) => [
     part.path,
     count(part.ios),
     bytes(part.bytes),

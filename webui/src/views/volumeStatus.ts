@@ -5,7 +5,7 @@ import { ago, knobValue } from "../lib/format";
 import { format } from "../lib/route";
 import { ageSeconds } from "../state";
 import { controls } from "./controls";
-import { attribute, fill, h, table, text } from "./dom";
+import { attribute, fill, h, refill, table, text } from "./dom";
 import { proposals } from "./explanation";
 import { ALL_FIGURES, figureList } from "./figures";
 import { tideGauge } from "./gauge";
@@ -79,7 +79,7 @@ export function volumeStatus(): VolumeStatus {
 
 /** Redraws the content while it is open and has no focus inside. */
 function refresh(details: HTMLDetailsElement, box: HTMLElement, make: () => HTMLElement): void {
-  if (details.open && !box.contains(document.activeElement)) fill(box, make());
+  if (details.open && !box.contains(document.activeElement)) refill(box, make());
   else if (!details.open && box.childElementCount > 0) fill(box);
 }
 
