@@ -33,6 +33,22 @@ test(
   { skip: harness.CLOSED_URL === undefined, expected: UNAUTHORIZED },
 );
 
+test("a browser that stores nothing shows the pages and takes a token", async (page) => {
+  await page.addInitScript(() => {
+    for (const name of ["localStorage", "sessionStorage"]) {
+      const get = () => {
+        throw new DOMException("Access is denied for this document.", "SecurityError");
+      };
+      Object.defineProperty(window, name, { get });
+    }
+  });
+  await harness.visit(page, "overview");
+  await page.getByRole("button", { name: /^Theme/ }).click();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await harness.unlock(page);
+  await page.getByRole("button", { name: "Changes: allowed" }).waitFor();
+});
+
 test(
   "a failed request is retried",
   async (page) => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Requests to this server only. The token is kept as long as the tab.
+import { Kept } from "../lib/kept";
 import type { ErrorBody } from "./types";
 
 const TOKEN_KEY = "ebbgate-token";
@@ -17,10 +18,12 @@ export class ApiError extends Error {
   }
 }
 
+const kept = new Kept(() => sessionStorage);
+
 export const token = {
-  get: (): string => sessionStorage.getItem(TOKEN_KEY) ?? "",
-  set: (value: string): void => sessionStorage.setItem(TOKEN_KEY, value),
-  forget: (): void => sessionStorage.removeItem(TOKEN_KEY),
+  get: (): string => kept.get(TOKEN_KEY) ?? "",
+  set: (value: string): void => kept.set(TOKEN_KEY, value),
+  forget: (): void => kept.remove(TOKEN_KEY),
 };
 
 export function get<T>(path: string, query: Record<string, unknown> = {}): Promise<T> {

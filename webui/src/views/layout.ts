@@ -3,6 +3,7 @@
 import { token } from "../api/client";
 import type { Health } from "../api/types";
 import { ago } from "../lib/format";
+import { Kept } from "../lib/kept";
 import { format, type Page, type Route } from "../lib/route";
 import { choiceOf, isDark, next, type Choice } from "../lib/theme";
 import { ageSeconds, connection, health, receivedMs, volumes } from "../state";
@@ -19,6 +20,7 @@ const NAVIGATION: readonly (readonly [Page, string])[] = [
   ["doctor", "Doctor"],
 ];
 const THEME_KEY = "ebbgate-theme";
+const kept = new Kept(() => localStorage);
 // The stream sends new data twice a second; data older than this, or than a few ticks, is marked.
 const STALE_S = 10;
 const STALE_TICKS = 3;
@@ -116,12 +118,12 @@ function tokenButton(): HTMLElement {
 
 function themeButton(): HTMLElement {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  let choice: Choice = choiceOf(localStorage.getItem(THEME_KEY));
+  let choice: Choice = choiceOf(kept.get(THEME_KEY));
   const icon = h("span", { "aria-hidden": "true" });
   const element = button(icon, press, { class: "icon-button" });
   function press(): void {
     choice = next(choice, system.matches);
-    localStorage.setItem(THEME_KEY, choice);
+    kept.set(THEME_KEY, choice);
     draw();
   }
   function draw(): void {
