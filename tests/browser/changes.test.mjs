@@ -50,6 +50,24 @@ test("a dialog stays where text is selected beyond its edge", async (page) => {
   await dialog.waitFor({ state: "detached" });
 });
 
+test("a double click opens a dialog that stays, and sends one request", async (page) => {
+  await harness.openVolume(page, "bcache0");
+  await page.getByRole("button", { name: "Changes: locked" }).dblclick();
+  const dialog = page.getByRole("dialog", { name: "Token for changes" });
+  await dialog.getByLabel("Token").fill(harness.TOKEN);
+  await page.keyboard.press("Enter");
+  await dialog.waitFor({ state: "detached" });
+  const modes = page.getByRole("group", { name: "Mode" });
+  const previous = await modes.locator('[aria-pressed="true"]').textContent();
+  const other = previous === "observe" ? "advise" : "observe";
+  const { id } = await harness.lastIntent(page);
+  await modes.getByRole("button", { name: other }).dblclick();
+  await page.locator('.toast[data-state="good"]').waitFor();
+  await page.waitForTimeout(500);
+  assert.equal((await harness.intentsSince(page, id)).length, 1);
+  await harness.requestChange(page, "mode", "bcache0", { mode: previous });
+});
+
 test("a hold lasts for a time or until it is released", async (page) => {
   const volume = await harness.someVolume(page);
   await harness.openVolume(page, volume);

@@ -53,6 +53,9 @@ export async function withToken<T>(what: string, send: () => Promise<T>): Promis
   }
 }
 
+/** Requests without a result so far: a double click is one request. */
+const underWay = new Set<string>();
+
 /** Requests a change. Resolves with its result, or null if it was not sent or not answered. */
 export async function requestChange(
   title: string,
@@ -60,6 +63,9 @@ export async function requestChange(
   volume: string | null,
   args: Record<string, unknown>,
 ): Promise<Intent | null> {
+  const key = JSON.stringify([kind, volume, args]);
+  if (underWay.has(key)) return null;
+  underWay.add(key);
   let shown: Toast | null = null;
   try {
     const intent = await withToken(title, () => post<Intent>("intents", { kind, volume, args }));
@@ -71,6 +77,8 @@ export async function requestChange(
   } catch (problem) {
     (shown ?? toast(title)).show("bad", errorText(problem));
     return null;
+  } finally {
+    underWay.delete(key);
   }
 }
 

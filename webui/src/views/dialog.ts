@@ -31,11 +31,11 @@ export function open(
     actions.length > 0 && h("div", { class: "dialog-foot" }, actions),
   );
   // A click on the backdrop targets the element itself, not its content. One that began inside, as
-  // when text is selected, closes nothing.
+  // when text is selected, closes nothing, and neither does the second half of a double click.
   let pressed: EventTarget | null = null;
   element.addEventListener("pointerdown", (event) => (pressed = event.target));
   element.addEventListener("click", (event) => {
-    if (event.target === element && pressed === element) close();
+    if (event.target === element && pressed === element && event.detail < 2) close();
   });
   element.addEventListener("close", () => {
     element.remove();
