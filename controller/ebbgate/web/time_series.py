@@ -87,11 +87,13 @@ def _usual_ns(rows: Sequence[Row]) -> float:
 
 def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
     """Return the columns of a volume."""
+    placed = place(rows, grid)
     if grid.span_ns == SECOND_NS:
         # Each counts what came since the one before it, and fills as many points.
         points = round(_usual_ns(rows) / SECOND_NS)
-        rows = [_part(row, points) for row in rows] if points > 1 else rows
-    placed = place(rows, grid)
+        first = grid.since_ns // SECOND_NS
+        if points > 1:
+            placed = [row and _part(row, points, at) for at, row in enumerate(placed, first)]
     names = sorted({name for row in placed if row is not None for name in row["paths"]})
     return Samples.unchecked(
         volume=volume,
@@ -105,15 +107,17 @@ def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
     )
 
 
-def _part(row: Row, points: int) -> Row:
-    """Return a sample for each of its points, which together have all that it counts."""
-    bypassed = row["bypass_bytes"]
+def _part(row: Row, points: int, number: int) -> Row:
+    """Return what a sample counts at one of its points; any `points` in a row have all of it."""
+
+    def part(count: int | None) -> int | None:
+        # Not rounded for each: one request would be none at all of its points.
+        return count and count * (number + 1) // points - count * number // points
+
     paths = {
-        name: [*(each and round(each / points) for each in figures[:P50]), *figures[P50:]]
-        for name, figures in row["paths"].items()
+        name: [*map(part, figures[:P50]), *figures[P50:]] for name, figures in row["paths"].items()
     }
-    bypass = None if bypassed is None else round(bypassed / points)
-    return row | {"paths": paths, "bypass_bytes": bypass}
+    return row | {"paths": paths, "bypass_bytes": part(row["bypass_bytes"])}
 
 
 def _column(rows: Sequence[Row | None], name: str) -> list[Any]:

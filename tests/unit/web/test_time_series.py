@@ -95,6 +95,18 @@ def test_counts_of_a_slow_tick_are_spread_over_its_points(apart_s: int, each: in
     assert found.columns.bypass_bytes == [each] * 100
 
 
+@pytest.mark.parametrize(("apart_s", "count"), [(2, 1), (5, 2), (10, 3), (10, 104)])
+def test_no_request_of_a_slow_tick_is_lost(apart_s: int, count: int) -> None:
+    paths = {"read hit": [count, 4096 * count, 10, 20, 30]}
+    rows = [row(at, paths=paths, bypass_bytes=count) for at in range(0, 100, apart_s)]
+    found = samples("bcache0", rows, Grid(0, SECOND_NS, 100))
+    total = count * 100 // apart_s
+    columns = found.paths["read hit"].ios, found.paths["read hit"].bytes, found.columns.bypass_bytes
+    sums = [sum(count or 0 for count in each) for each in columns]
+    assert sums == [total, 4096 * total, total]
+    assert set(columns[0]) == {count // apart_s, -(-count // apart_s)}
+
+
 def test_sample_covers_at_most_half_a_minute() -> None:
     assert covered_ns([row(0), row(600), row(1200)]) == 30 * S
 
