@@ -198,6 +198,14 @@ def test_filter_of_decisions(still: WebHarness, query: str, holds: Callable[[Any
     assert len(found) == min(200, sum(map(holds, everything)))
 
 
+@pytest.mark.parametrize("query", ["", f"&since_unix_s={NOW_S - 7200}", "&volume=bcache0"])
+def test_decisions_of_before_the_clock_was_set_back_are_listed(web: WebHarness, query: str) -> None:
+    before = web.get(f"/decisions?limit=5{query}").json["decisions"]
+    web.now_ns -= 3600 * 1_000_000_000
+    assert web.get(f"/decisions?limit=5{query}").json["decisions"] == before
+    assert before
+
+
 def test_a_decision_is_explained_with_its_writes(still: WebHarness) -> None:
     found = still.get("/decisions?outcome=changed&limit=1").json["decisions"][0]
     whole = still.get(f"/decisions/{found['id']}").json

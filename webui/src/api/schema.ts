@@ -1701,7 +1701,7 @@ export interface operations {
                 outcome?: string | null;
                 /** @description From this time on. Unit: s since 1970. */
                 since_unix_s?: number | null;
-                /** @description Up to this time; now, if left out. Unit: s since 1970. */
+                /** @description Up to this time; without a limit, if left out. Unit: s since 1970. */
                 until_unix_s?: number | null;
                 /** @description Only those with a smaller number. */
                 before_id?: number | null;

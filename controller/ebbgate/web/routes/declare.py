@@ -13,7 +13,7 @@ from ebbgate.units import NS_PER_S
 from ebbgate.web.errors import CODES, ApiError, Error
 
 PREFIX: Final = "/api/v1"
-_LATEST_S: Final = 9e9
+LATEST_S: Final = 9e9
 """The year 2255. In nanoseconds it is a number that SQLite can hold; later ones are not."""
 
 
@@ -74,9 +74,10 @@ def most_results(default: int, most: int = 1000) -> Any:
     return Query(default, ge=1, le=most, description="Largest number of results.")
 
 
-def _time(description: str) -> Any:
+def time_of(description: str) -> Any:
+    """Declare the parameter of a time."""
     text = f"{description} Unit: s since 1970."
-    return Query(None, ge=-_LATEST_S, le=_LATEST_S, description=text)
+    return Query(None, ge=-LATEST_S, le=LATEST_S, description=text)
 
 
 NUMBER_MAX: Final = (1 << 53) - 1
@@ -88,5 +89,5 @@ BEFORE: Final[Any] = Query(
     None, ge=1, le=NUMBER_MAX, description="Only those with a smaller number."
 )
 NUMBER: Final[Any] = Path(..., description="Its number.", ge=1, le=NUMBER_MAX)
-SINCE: Final = _time("From this time on.")
-UNTIL: Final = _time("Up to this time; now, if left out.")
+SINCE: Final = time_of("From this time on.")
+UNTIL: Final = time_of("Up to this time; now, if left out.")

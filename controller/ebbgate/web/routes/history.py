@@ -19,6 +19,7 @@ from ebbgate.web.models.history import Actions, Decisions, ExplainedDecision, La
 from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import (
     BEFORE,
+    LATEST_S,
     NUMBER,
     NUMBER_MAX,
     SINCE,
@@ -28,6 +29,7 @@ from ebbgate.web.routes.declare import (
     refusals,
     router,
     stretch_ns,
+    time_of,
 )
 from ebbgate.web.snapshot import Databases
 from ebbgate.web.time_series import Grid
@@ -48,6 +50,7 @@ _CELLS: Final = _points(300, 2000)
 _OP: Final[Any] = Query("read", description="Reads or writes.")
 _WRITES: Final = most_results(500, 5000)
 _LIMIT: Final = most_results(100)
+_UNTIL_ANY: Final = time_of("Up to this time; without a limit, if left out.")
 _OF_VOLUME: Final = _only_of("volume")
 _OF_KNOB: Final = _only_of("knob")
 _OF_STRATEGY: Final = _only_of("strategy")
@@ -124,14 +127,15 @@ def routes_decisions(databases: Databases) -> APIRouter:
         strategy: str | None = _OF_STRATEGY,
         outcome: str | None = _OF_OUTCOME,
         since_unix_s: float | None = SINCE,
-        until_unix_s: float | None = UNTIL,
+        until_unix_s: float | None = _UNTIL_ANY,
         before_id: int | None = BEFORE,
         limit: int = _LIMIT,
     ) -> Response:
         """All recorded decisions, newest first; `before_id` turns the page."""
-        now_ns = databases.wall_ns()
         since_s = 0.0 if since_unix_s is None else since_unix_s
-        stretch = stretch_ns(since_s, until_unix_s, now_ns + NS_PER_S, 0.0)
+        # Not up to now: some are later where the clock was set back.
+        until_s = LATEST_S if until_unix_s is None else until_unix_s
+        stretch = stretch_ns(since_s, until_s, databases.wall_ns(), 0.0)
         before = before_id or NUMBER_MAX
         wanted = DecisionFilter(volume, knob, strategy, outcome, *stretch, before, limit + 1)
         with databases.history() as history:
