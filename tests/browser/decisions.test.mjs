@@ -87,6 +87,38 @@ test("a late answer for an earlier filter does not replace the list", async (pag
   assert.deepEqual([...new Set(links)], ["#/volume/bcache1"]);
 });
 
+test("older decisions that were asked for with a new filter leave no hole in the list", async (page) => {
+  const asked = [];
+  await page.route(/api\/v1\/decisions\?/, async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const answer = await route.fetch();
+    const { decisions } = await answer.json();
+    const top = query.get("volume") ? 5000 : 2000;
+    const next = Number(query.get("before_id")) || top;
+    asked.push(next);
+    const rows = Array.from({ length: 50 }, (_, i) => ({ ...decisions[0], id: next - 1 - i }));
+    // As on a slow line: the button can be pressed before the new first rows are here.
+    const late = query.get("volume") && { 5000: 400, 1950: 800 }[next];
+    if (late) await new Promise((done) => setTimeout(done, late));
+    return route.fulfill({ json: { decisions: rows, next_before_id: next - 50 } });
+  });
+  await harness.visit(page, "decisions");
+  await page.getByText("50 decisions shown.").waitFor();
+  await page
+    .locator('select[name="volume"] option[value="bcache0"]')
+    .waitFor({ state: "attached" });
+  await page.getByLabel("Volume").selectOption("bcache0");
+  const older = page.waitForResponse(/before_id=1950/);
+  const more = page.getByRole("button", { name: "Show older" });
+  await more.click();
+  await (await older).finished();
+  await page.waitForTimeout(300);
+  await page.getByText("50 decisions shown.").waitFor();
+  await more.click();
+  await page.getByText("100 decisions shown.").waitFor();
+  assert.equal(asked.at(-1), 4950);
+});
+
 test("a late answer for an earlier period does not replace the charts", async (page) => {
   await page.clock.install();
   await harness.openVolume(page, await harness.someVolume(page));

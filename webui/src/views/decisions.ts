@@ -105,9 +105,12 @@ function readers(
     failed,
   );
   const older = retry(
-    async () => ({ reads: list.reads, found: await page(query(), list.next) }),
-    ({ reads, found }) => {
-      if (reads === list.reads) add(list.rows, found);
+    async () => {
+      const { reads, next } = list;
+      return { reads, next, found: await page(query(), next) };
+    },
+    ({ reads, next, found }) => {
+      if (reads === list.reads && next === list.next) add(list.rows, found);
     },
     failed,
   );
