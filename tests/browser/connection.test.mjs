@@ -142,6 +142,21 @@ test(
   { expected: /status of 503/ },
 );
 
+test(
+  "a daemon that cannot be asked is not said to be down",
+  async (page) => {
+    await page.route(/api\/v1\/events/, (route) => route.abort());
+    await page.route(/api\/v1\/volumes$/, (route) =>
+      route.fulfill({
+        json: { now_unix_s: 1, daemon_alive: null, history: null, unreadable: [], volumes: [] },
+      }),
+    );
+    await harness.visit(page, "overview");
+    await page.getByText("Whether ebbgated is running is unknown.").waitFor();
+  },
+  { expected: /ERR_FAILED/ },
+);
+
 test("changes of a history that was replaced are no longer listed", async (page) => {
   const request = (id, kind) => ({
     ...{ id, kind, volume: "bcache0", args: {}, who: "admin", at_unix_s: id },

@@ -237,7 +237,7 @@ export function emptyState(known: Volumes | null, shown: number): HTMLElement | 
       "p",
       {},
       "ebbgate works with bcache, dm-cache (lvmcache) and dm-writecache. ",
-      known.daemon_alive ? "ebbgated is running and has found none." : "ebbgated is not running.",
+      daemonText(known.daemon_alive),
     ),
     h(
       "p",
@@ -247,4 +247,9 @@ export function emptyState(known: Volumes | null, shown: number): HTMLElement | 
       ". To set up a cache, see lvm-scripts/README.md.",
     ),
   );
+}
+
+function daemonText(alive: boolean | null): string {
+  if (alive === null) return "Whether ebbgated is running is unknown.";
+  return alive ? "ebbgated is running and has found none." : "ebbgated is not running.";
 }
