@@ -33,6 +33,22 @@ test(
   { skip: harness.CLOSED_URL === undefined, expected: UNAUTHORIZED },
 );
 
+test(
+  "a token that the server no longer takes is forgotten",
+  async (page) => {
+    await page.addInitScript(() => sessionStorage.setItem("ebbgate-token", "the one before"));
+    await page.goto(`${harness.CLOSED_URL}/`);
+    await page.getByText("Token required.").waitFor();
+    await page.getByRole("button", { name: "Changes: locked" }).click();
+    const dialog = page.getByRole("dialog", { name: "Token for changes" });
+    await dialog.getByLabel("Token").fill(harness.TOKEN);
+    await page.keyboard.press("Enter");
+    await page.locator('.pulse[data-state="live"]').waitFor();
+    await page.getByRole("button", { name: "Changes: allowed" }).waitFor();
+  },
+  { skip: harness.CLOSED_URL === undefined, expected: UNAUTHORIZED },
+);
+
 test("a browser that stores nothing shows the pages and takes a token", async (page) => {
   await page.addInitScript(() => {
     for (const name of ["localStorage", "sessionStorage"]) {

@@ -103,6 +103,12 @@ export class Live {
   #disconnected(state: Connection): void {
     this.#stream = null;
     this.handlers.state(state);
+    if (state === "locked" && token.get() !== "") {
+      // The server has another one by now. The event begins a stream without it.
+      token.forget();
+      window.dispatchEvent(new Event("ebbgate-token"));
+      return;
+    }
     this.#retry = window.setTimeout(() => this.reconnect(), backoffMs(this.#attempt));
     this.#attempt += 1;
   }
