@@ -89,6 +89,23 @@ test("a hold lasts for a time or until it is released", async (page) => {
   await harness.requestChange(page, "hold", volume, { on: false });
 });
 
+test("a time of day is one of the server's clock, also where the browser's is wrong", async (page) => {
+  await page.clock.install({ time: Date.now() - 50 * 3600_000 });
+  await harness.openVolume(page, "bcache0");
+  await page.getByRole("button", { name: "24h" }).click();
+  await page.locator(".lane-ends", { hasText: /\d\d-\d\d/ }).waitFor();
+  await harness.unlock(page);
+  await page.getByRole("button", { name: "Drain …" }).click();
+  const dialog = page.getByRole("dialog", { name: /^Drain / });
+  const due = new Date(Date.now() + 3 * 3600_000);
+  await dialog.getByLabel("Deadline").fill(due.toTimeString().slice(0, 5));
+  const sent = page.waitForRequest((request) => request.method() === "POST");
+  await dialog.getByRole("button", { name: "Drain", exact: true }).click();
+  const { args } = (await sent).postDataJSON();
+  assert.ok(Math.abs(args.for_ns - 3 * 3600e9) < 120e9, `for ${args.for_ns / 3600e9} h`);
+  await page.locator('.toast[data-state="good"]', { hasText: "drain" }).waitFor();
+});
+
 test("a release of all overrides asks first and lists them; a single one can be released", async (page) => {
   await harness.openVolume(page, "bcache0");
   await harness.unlock(page);

@@ -3,6 +3,7 @@
 import type { Volume } from "../api/types";
 import { parseNs, untilClockNs } from "../lib/duration";
 import { knobValue, plural } from "../lib/format";
+import { serverNow } from "../state";
 import { confirm, open } from "./dialog";
 import { attribute, button, h, text } from "./dom";
 import { field, form } from "./form";
@@ -134,7 +135,7 @@ function askDrain(volume: Volume): void {
     "A time of day in this browser's time zone, such as 06:00, or a duration, such as 2h or 30min. All dirty data is written back by then, no faster than necessary.",
   );
   form(`Drain ${volume.title}`, content, "Drain", () => {
-    const time = parseNs(input.value) ?? untilClockNs(input.value, new Date());
+    const time = parseNs(input.value) ?? untilClockNs(input.value, new Date(serverNow() * 1000));
     if (time === null)
       return "Enter a duration such as 2h or 30min, or a time of day such as 06:00.";
     void requestChange(`${volume.title}: drain`, "drain", volume.volume, { for_ns: time });

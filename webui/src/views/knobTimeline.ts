@@ -63,8 +63,7 @@ function draw(
   const ends = h(
     "div",
     { class: "lane-ends", "aria-hidden": "true" },
-    h("span", {}, timeLabel(since)),
-    h("span", {}, timeLabel(until)),
+    [since, until].map((at) => h("span", {}, timeLabel(at, until - since))),
   );
   fill(
     box,
@@ -79,8 +78,8 @@ function trackPx(box: HTMLElement): number {
   return Math.max(200, box.clientWidth - 160);
 }
 
-function timeLabel(at: number): string {
-  return Date.now() / 1000 - at > 80_000 ? dateTime(at).slice(5, 16) : clock(at);
+function timeLabel(at: number, spanS: number): string {
+  return spanS > 80_000 ? dateTime(at).slice(5, 16) : clock(at);
 }
 
 function lane(label: string, content: Child): HTMLElement {
