@@ -48,7 +48,7 @@ def server_of(api: Api) -> uvicorn.Server:
         lifespan="on",
         timeout_keep_alive=round(IDLE_TIMEOUT_S),
     )
-    logging.getLogger("uvicorn.error").addFilter(_without_stack)
+    logging.getLogger("uvicorn.error").addFilter(_without_noise)
     server = uvicorn.Server(config)
     end = server.handle_exit
 
@@ -61,11 +61,17 @@ def server_of(api: Api) -> uvicorn.Server:
     return server
 
 
-def _without_stack(record: logging.LogRecord) -> bool:
-    """Log one line for invalid HTTP, which anybody can send; Debian 12's uvicorn logs a stack."""
-    if record.getMessage().startswith("Invalid HTTP request"):
+_WEB_SOCKETS: Final = ("Unsupported upgrade request", "No supported WebSocket library")
+
+
+def _without_noise(record: logging.LogRecord) -> bool:
+    """Log one line for invalid HTTP, which anybody can send, where Debian 12's uvicorn logs a
+    stack; and nothing for web sockets: uvicorn says to install what is switched off here.
+    """
+    message = record.getMessage()
+    if message.startswith("Invalid HTTP request"):
         record.exc_info = None
-    return True
+    return not message.startswith(_WEB_SOCKETS)
 
 
 def listen(host: str, port: int) -> socket.socket:

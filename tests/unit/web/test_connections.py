@@ -315,6 +315,16 @@ def test_malformed_request_gets_4xx_without_a_stack_in_the_log(real: Served, sen
     assert 400 <= found < 500
 
 
+def test_request_for_a_web_socket_is_not_logged(
+    web: WebHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    """uvicorn says to install what this server has switched off."""
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    with running(web.api) as (address, _):
+        assert status(address, GET.removesuffix(b"\r\n") + upgrade)
+    assert [each for each in caplog.messages if "ebSocket" in each or "pgrade" in each] == []
+
+
 def test_garbage_during_an_answer_closes_the_connection(real: Served) -> None:
     head = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     with connected(("127.0.0.1", real.port), head) as line:
