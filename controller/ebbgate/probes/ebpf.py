@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,8 @@ _LOGGED_MAX = 3
 _CHUNK_BYTES = 1 << 16
 _EXIT_S = 1.0
 """The time that a probe may take to end after it closed its output or broke the protocol."""
+_HANG_S = 2.0
+"""A probe that hangs in the kernel ends when that is over; the knobs are restored before."""
 _EXIT_MEANING: Mapping[int, str] = {
     64: "it refused its arguments",
     69: "the kernel lacks what it needs (see `ebbgate doctor`)",
@@ -172,7 +175,7 @@ class EbpfProbe:
         self._retry = None
 
     async def stop(self, timeout_s: float = 3.0) -> None:
-        """Ask the probe to quit; kill it after `timeout_s`."""
+        """Ask the probe to quit; kill it after `timeout_s`, and soon after that leave it alone."""
         self._stopping = True
         self.retry()
         process = self._process
@@ -180,7 +183,7 @@ class EbpfProbe:
             return
         with contextlib.suppress(ConnectionError):
             self.command("quit")
-        await _end(process, timeout_s)
+        await _end(process, timeout_s, _HANG_S)
 
     def _stop_asked(self) -> bool:
         return self._stopping
@@ -206,7 +209,7 @@ class EbpfProbe:
             await self._read(output)
         except BaseException:
             # A bug, another protocol or a cancelled task: the child must not outlive its reader.
-            await _end(process, 0.0)
+            await _end(process, 0.0, _HANG_S)
             raise
         finally:
             self._process = None
@@ -280,14 +283,20 @@ def without_stale(records: Sequence[Record]) -> list[Record]:
     return [r for r in records if not isinstance(r, QueueSample) or newest[r.volume] is r]
 
 
-async def _end(process: Process, grace_s: float) -> int:
-    """Return the exit code of the child; kill it if it does not end in time."""
+async def _end(process: Process, grace_s: float, most_s: float | None = None) -> int:
+    """Return the exit code of the child; kill it if it does not end in time.
+
+    `most_s`: leave it alone if it has not ended so long after that; None: wait.
+    """
     try:
         return await asyncio.wait_for(process.wait(), grace_s)
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        return await process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most_s):
+                return await process.wait()
+        return -signal.SIGKILL
     finally:
         await _hang_up(process)
 

@@ -9,6 +9,7 @@ import gc
 import json
 import os
 import time
+from asyncio.subprocess import Process
 from collections.abc import Callable
 from pathlib import Path
 
@@ -340,6 +341,35 @@ def test_a_probe_that_ignores_quit_is_killed(harness: ProbeHarness) -> None:
     assert time.monotonic() - began < DEADLINE_S
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_probe_that_hangs_in_the_kernel_delays_a_stop_for_a_moment_only(
+    harness: ProbeHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ebpf, "_HANG_S", 0.1)
+    hangs = list[Process]()
+    kill = Process.kill
+
+    def survive(process: Process) -> None:
+        hangs.append(process)
+
+    monkeypatch.setattr(Process, "kill", survive)
+    harness.script("trap '' TERM; hello; exec sleep 60")
+
+    async def main() -> float:
+        task = asyncio.create_task(harness.probe.run())
+        while not harness.records:
+            await asyncio.sleep(0.002)
+        began = time.monotonic()
+        await harness.probe.stop(0.1)
+        task.cancel()
+        await asyncio.wait({task})
+        took_s = time.monotonic() - began
+        kill(hangs[0])
+        await hangs[0].wait()
+        return took_s
+
+    assert asyncio.run(main()) < DEADLINE_S
 
 
 def test_a_stop_during_a_pause_starts_no_probe(
