@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.bench.gap_drain import fill_job
-from tests.bench.product import Product
+from tests.bench.product import PYTHON, Product, stage
 from tests.lab import fio
 from tests.lab.dm_stack import DmCacheStack, Options
 from tests.lab.errors import CommandFailed
@@ -78,6 +78,42 @@ def test_a_failing_cache_is_left_alone_and_reported(
             log = product.stop(signal.SIGTERM)
         assert "Traceback" not in log
         assert "migration_threshold" in log[log.index(state) :], "what could not be put back"
+
+
+RELOAD = """
+import sys
+from ebbgate.kernel.device_mapper import DeviceMapper
+try:
+    DeviceMapper().store(sys.argv[1], "table", sys.argv[2])
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_a_table_that_cannot_begin_to_work_leaves_no_volume_suspended(guest: Session) -> None:
+    """The kernel suspends, swaps and only then finds that dirty blocks have no room any more."""
+    with DmCacheStack(guest, **BARE) as stack:
+        stack.expect_changed("kernel")
+        fio.run(guest, fill_job(stack.device, SMALL), seed=7)
+        dirty, before = stack.dirty_bytes(), guest.check(["dmsetup", "table", stack.name])
+        assert dirty > 16 * stack.block_bytes
+        sectors = 16 * stack.block_bytes // 512
+        small = f"0 {sectors} linear {stack.dev_t('cache')} 0"
+        guest.check(["dmsetup", "create", "vg-small", "--table", small])
+        try:
+            devno = guest.check("dmsetup info -c --noheadings -o major,minor vg-small").strip()
+            table = before.strip().replace(f" {stack.dev_t('cache')} ", f" {devno} ", 1)
+            argv = [PYTHON, "-c", RELOAD, stack.name, table]
+            said = guest.run(argv, env={"PYTHONPATH": str(stage())}).check().stdout
+            assert said == "Invalid argument\n"
+            assert "SUSPENDED" not in guest.check(["dmsetup", "info", stack.name])
+            assert guest.check(["dmsetup", "table", stack.name]) == before
+            guest.check(f"dd if={stack.device} of=/dev/null bs=1M count=4 iflag=direct")
+            assert stack.dirty_bytes() > 0
+        finally:
+            # Without the mend the volume would hang all that comes after it.
+            guest.run(["dmsetup", "resume", stack.name])
+            guest.check(["dmsetup", "remove", "vg-small"])
 
 
 @pytest.mark.full
