@@ -90,30 +90,37 @@ except OSError as error:
 """
 
 
-def test_a_table_that_cannot_begin_to_work_leaves_no_volume_suspended(guest: Session) -> None:
-    """The kernel suspends, swaps and only then finds that dirty blocks have no room any more."""
-    with DmCacheStack(guest, **BARE) as stack:
-        stack.expect_changed("kernel")
-        fio.run(guest, fill_job(stack.device, SMALL), seed=7)
-        dirty, before = stack.dirty_bytes(), guest.check(["dmsetup", "table", stack.name])
-        assert dirty > 16 * stack.block_bytes
-        sectors = 16 * stack.block_bytes // 512
-        small = f"0 {sectors} linear {stack.dev_t('cache')} 0"
-        guest.check(["dmsetup", "create", "vg-small", "--table", small])
-        try:
-            devno = guest.check("dmsetup info -c --noheadings -o major,minor vg-small").strip()
-            table = before.strip().replace(f" {stack.dev_t('cache')} ", f" {devno} ", 1)
-            argv = [PYTHON, "-c", RELOAD, stack.name, table]
-            said = guest.run(argv, env={"PYTHONPATH": str(stage())}).check().stdout
-            assert said == "Invalid argument\n"
-            assert "SUSPENDED" not in guest.check(["dmsetup", "info", stack.name])
-            assert guest.check(["dmsetup", "table", stack.name]) == before
-            guest.check(f"dd if={stack.device} of=/dev/null bs=1M count=4 iflag=direct")
-            assert stack.dirty_bytes() > 0
-        finally:
-            # Without the mend the volume would hang all that comes after it.
-            guest.run(["dmsetup", "resume", stack.name])
-            guest.check(["dmsetup", "remove", "vg-small"])
+def test_a_table_that_cannot_begin_to_work_leaves_no_device_suspended(guest: Session) -> None:
+    """The kernel suspends and swaps before it finds that a new table cannot resume.
+
+    Here another snapshot has the same store. A dm-cache that fails in this way gives up its
+    metadata, too, so that none of its tables can be loaded; this is about what the kernel does.
+    """
+    disk, made = f"/dev/{guest.device('hdd0')}", list[str]()
+    guest.check(["modprobe", "dm-snapshot"])
+    try:
+        for number, name in enumerate(("plain", "origin", "store")):
+            made.insert(0, name)
+            guest.check(
+                ["dmsetup", "create", name, "--table", f"0 8192 linear {disk} {number * 8192}"]
+            )
+        numbers = "dmsetup info -c --noheadings -o major,minor"
+        below = " ".join(guest.check(f"{numbers} {name}").strip() for name in ("origin", "store"))
+        shares = f"0 8192 snapshot {below} P 8"
+        made.insert(0, "first")
+        guest.check(["dmsetup", "create", "first", "--table", shares])
+        before = guest.check(["dmsetup", "table", "plain"])
+        argv = [PYTHON, "-c", RELOAD, "plain", shares]
+        said = guest.run(argv, env={"PYTHONPATH": str(stage())}).check().stdout
+        assert said == "Invalid argument\n"
+        assert "SUSPENDED" not in guest.check(["dmsetup", "info", "plain"])
+        assert guest.check(["dmsetup", "table", "plain"]) == before
+        node = guest.check("dmsetup info -c --noheadings -o blkdevname plain").strip()
+        guest.check(f"dd if=/dev/{node} of=/dev/null bs=1M count=4 iflag=direct")
+    finally:
+        for name in made:
+            guest.run(["dmsetup", "resume", name])
+            guest.check(["dmsetup", "remove", name])
 
 
 @pytest.mark.full
