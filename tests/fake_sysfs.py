@@ -192,6 +192,18 @@ def two_on_a_cache(root: Path) -> FakeSysfs:
     return fake
 
 
+def fake_multipath(root: Path, scheduler: str = "[mq-deadline] bfq none") -> FakeSysfs:
+    """The multipath device dm-0 with the paths sda and sdb, and the SSD sdc; no volume."""
+    fake = FakeSysfs(root)
+    fake.disk("dm-0", "253:0", scheduler=scheduler, nr_requests=256, queue_depth=None)
+    fake.write("/sys/block/dm-0/dm/uuid", "mpath-35000c500a1b2c3d4")
+    for name, devno in (("sda", "8:0"), ("sdb", "8:16")):
+        fake.disk(name, devno, scheduler="mq-deadline [bfq] none")
+        fake.link(f"/sys/class/block/dm-0/slaves/{name}", f"/sys/block/{name}")
+    fake.disk("sdc", "8:32", rotational=False)
+    return fake
+
+
 def failing(number: int) -> Callable[[], None]:
     """Return a hook of `WatchedSysfs` that raises this error of the kernel."""
 
@@ -201,10 +213,15 @@ def failing(number: int) -> Callable[[], None]:
     return fail
 
 
-def switch_resets_length(fake: FakeSysfs, sysfs: WatchedSysfs, disk: str) -> None:
-    """Have each switch of the disk's scheduler give its queue the length that Linux gives it."""
+def switch_resets_length(
+    fake: FakeSysfs, sysfs: WatchedSysfs, disk: str, depth: int | None = None
+) -> None:
+    """Have each switch of the disk's scheduler give its queue the length that Linux gives it.
+
+    `depth`: what the disk takes, where it does not tell.
+    """
     folder = f"/sys/block/{disk}/queue"
-    depth = int(fake.read(f"/sys/block/{disk}/device/queue_depth"))
+    depth = depth or int(fake.read(f"/sys/block/{disk}/device/queue_depth"))
     words = [parse_value(ValueForm.CHOICE, fake.read(f"{folder}/scheduler"))]
 
     def reset() -> None:

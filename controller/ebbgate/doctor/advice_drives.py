@@ -56,7 +56,7 @@ def short_queue(facts: Facts) -> Iterator[Advice]:
         or not facts.volume.cached
         or len(disks) != len({facts.disk(device.name) for device in facts.disks})
         or not all(drive.depth_settable and not drive.users.volumes for drive in drives)
-        # The policy would switch the schedulers of the paths, which see no request.
+        # What a short queue in the paths does was not measured.
         or facts.multipath
         or words <= {disk_queue.HOLDS_BACK}
         # EBB-101 comes first.
@@ -113,7 +113,8 @@ def shared_disk(facts: Facts) -> Iterator[Advice]:
     for device in facts.disks:
         disk = facts.disk(device.name)
         drive = facts.drive(device.name)
-        if drive.users.volumes and device.scheduler == disk_queue.HOLDS_BACK:
+        queue = facts.multipath.get(disk, device)
+        if drive.users.volumes and queue.scheduler == disk_queue.HOLDS_BACK:
             text = (
                 f"{disk} is below {', '.join(drive.users.volumes)}, too. A gap of {title} is none"
                 " of another volume, so the queue of this disk stays as it is."

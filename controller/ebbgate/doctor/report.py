@@ -14,14 +14,12 @@ from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Drive, Facts, disk_
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status import KnobStatus, VolumeStatus
-from ebbgate.model.volume import Device, DiskUsers, Volume, VolumeState
-from ebbgate.probes.block import describe_device, physical_devices, stack_below, whole_disk
+from ebbgate.model.volume import DiskUsers, Volume, VolumeState
+from ebbgate.probes.block import physical_devices, stack_below, whole_disk
 from ebbgate.probes.disk_users import DeviceUsers, disk_users
 
 _DM_CRYPT: Final = re.compile("CRYPT-(?!INTEGRITY-|VERITY-)")
 """The uuid of a device of dm-crypt; cryptsetup has two more kinds of devices."""
-_MULTIPATH: Final = "mpath-"
-"""The uuid of a device of multipathd; those of its partitions begin with `part`."""
 
 
 def lockdown(sysfs: Sysfs) -> str | None:
@@ -73,7 +71,7 @@ def facts(
             for name in wholes
         },
         cachevol=_cachevol(sysfs, volume),
-        multipath=dict(_multipath(sysfs, volume)),
+        multipath=dict(volume.multipath),
         encrypted=tuple(_encrypted(sysfs, volume)),
         kernel=os.uname().release,
     )
@@ -104,20 +102,6 @@ def _users(sysfs: Sysfs, disk: str, volume: Volume, users: DeviceUsers) -> DiskU
     """Return what else is on one disk."""
     disks = tuple(each for each in volume.disks if each.name == disk)
     return disk_users(sysfs, replace(volume, disks=disks), users)
-
-
-def _multipath(sysfs: Sysfs, volume: Volume) -> Iterator[tuple[str, Device]]:
-    """Yield each path of a multipath device with a scheduler, and that device.
-
-    The scheduler of the path never sees its requests (block/blk-mq.c, blk_insert_cloned_request).
-    """
-    for name in stack_below(sysfs, volume.backing.devno):
-        here = CLASS_BLOCK / name
-        device = describe_device(sysfs, name)
-        uuid = sysfs.read_text(here / "dm/uuid") or ""
-        if device is not None and len(device.schedulers) > 1 and uuid.startswith(_MULTIPATH):
-            for path in sysfs.glob(str(here / "slaves" / "*")):
-                yield whole_disk(sysfs, path.name), device
 
 
 def _encrypted(sysfs: Sysfs, volume: Volume) -> Iterator[str]:

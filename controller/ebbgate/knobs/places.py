@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ebbgate.knobs.catalog import BY_NAME, KNOBS, find_knob, knob_row
 from ebbgate.knobs.knob import Knob, KnobPlace
-from ebbgate.model.volume import Volume
+from ebbgate.model.volume import Device, Volume
 
 
 def knobs_of(volume: Volume) -> tuple[Knob, ...]:
@@ -22,9 +22,14 @@ def knobs_of(volume: Volume) -> tuple[Knob, ...]:
 
 def _of_disks(volume: Volume, knob: Knob) -> tuple[Knob, ...]:
     """All disks or none: one deep queue in an array is enough to keep requests waiting."""
-    if any(getattr(disk, knob.name) is None for disk in volume.disks):
+    devices = _devices(volume, knob)
+    if any(getattr(each, knob.name) is None for each in devices):
         return ()
-    return tuple(replace(knob, name=f"{knob.name}:{disk.name}") for disk in volume.disks)
+    return tuple(replace(knob, name=f"{knob.name}:{each.name}") for each in devices)
+
+
+def _devices(volume: Volume, knob: Knob) -> tuple[Device, ...]:
+    return volume.disks if knob.place is KnobPlace.DISK else volume.queues
 
 
 def knob_path(volume: Volume, name: str) -> str | None:
@@ -37,7 +42,7 @@ def knob_path(volume: Volume, name: str) -> str | None:
         return None
     if knob.per_disk:
         disk = name.partition(":")[2]
-        mine = any(disk == each.name for each in volume.disks)
+        mine = any(disk == each.name for each in _devices(volume, knob))
         return _disk_path(disk, knob) if mine else None
     folder = place_folder(volume, knob.place)
     return f"{folder}/{name}" if folder else None

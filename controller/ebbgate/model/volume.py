@@ -67,6 +67,8 @@ class Volume:
     - `disks`: the whole disks below the backing device, by name; empty where it is one that hides
       them.
     - `backing_uuid`: of a bcache volume, in the superblock of its backing device.
+    - `multipath`: the name of each disk that is a path, and the multipath device above it whose
+      queue serves in place of the path's.
     """
 
     name: str
@@ -81,6 +83,14 @@ class Volume:
     metadata: Device | None = None
     disks: tuple[Device, ...] = ()
     backing_uuid: str = ""
+    multipath: tuple[tuple[str, Device], ...] = ()
+
+    @property
+    def queues(self) -> tuple[Device, ...]:
+        """The devices whose I/O schedulers serve the disks; one for all paths to the same data."""
+        above = dict(self.multipath)
+        found = (above.get(disk.name, disk) for disk in self.disks)
+        return tuple({device.name: device for device in found}.values())
 
     @property
     def uuid(self) -> str:

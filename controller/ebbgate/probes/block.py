@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from ebbgate import units
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.knobs.knob import chosen_word
 from ebbgate.model.volume import Device, Volume
+
+_MULTIPATH: Final = "mpath-"
+"""The uuid of a device of multipathd; those of its partitions begin with `part`."""
 
 
 def describe_device(sysfs: Sysfs, name: str) -> Device | None:
@@ -95,6 +99,25 @@ def disks_below(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
     names = {whole_disk(sysfs, device.name) for device in physical_devices(sysfs, name)}
     found = (describe_device(sysfs, each) for each in sorted(names))
     return tuple(device for device in found if device is not None)
+
+
+def multipath_below(sysfs: Sysfs, below: Device) -> tuple[tuple[str, Device], ...]:
+    """Return each path of a multipath device whose queue serves in its place, and that device.
+
+    It sends whole requests: the scheduler of a path never sees them, and a path refuses those that
+    are longer than its own `max_sectors_kb` (block/blk-mq.c, blk_insert_cloned_request).
+    """
+    found: dict[str, Device] = {}
+    for name in stack_below(sysfs, below.devno):
+        here = CLASS_BLOCK / name
+        if not (sysfs.read_text(here / "dm/uuid") or "").startswith(_MULTIPATH):
+            continue
+        device = describe_device(sysfs, name)
+        # One that sends bios (`queue_mode bio`) has no scheduler to choose.
+        if device is not None and len(device.schedulers) > 1:
+            paths = sysfs.glob(str(here / "slaves" / "*"))
+            found |= {whole_disk(sysfs, path.name): device for path in paths}
+    return tuple(sorted(found.items()))
 
 
 def whole_disk(sysfs: Sysfs, name: str) -> str:

@@ -13,7 +13,7 @@ from ebbgate.kernel.device_mapper import DeviceMapper, Target
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.model.dm import DmMapping
 from ebbgate.model.volume import Device, Kind, Volume
-from ebbgate.probes.block import describe_device, disks_below
+from ebbgate.probes.block import describe_device, disks_below, multipath_below
 from ebbgate.probes.dm_status import BadLine, lvm_name, parse_cache_table, parse_writecache_table
 
 _KINDS = {"cache": Kind.DM_CACHE, "writecache": Kind.DM_WRITECACHE}
@@ -71,6 +71,7 @@ def _volume(sysfs: Sysfs, dm: DeviceMapper, name: str) -> Volume | None:
         mapping=mapping,
         metadata=metadata,
         disks=disks_below(sysfs, origin.name),
+        multipath=multipath_below(sysfs, origin),
     )
 
 

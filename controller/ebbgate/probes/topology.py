@@ -13,7 +13,7 @@ from ebbgate import units
 from ebbgate.errors import NotFound
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.model.volume import Device, Kind, Volume
-from ebbgate.probes.block import describe_device, devno_of, disks_below
+from ebbgate.probes.block import describe_device, devno_of, disks_below, multipath_below
 from ebbgate.probes.dm_topology import dm_volumes
 
 _NAME_MAX: Final = 255
@@ -78,6 +78,7 @@ def _bcache_volume(sysfs: Sysfs, name: str) -> Volume | None:
         set_uuid=cache_set.name if cache_set else "",
         disks=disks_below(sysfs, backing.name),
         backing_uuid=sysfs.read_text(folder / "backing_dev_uuid") or "",
+        multipath=multipath_below(sysfs, backing),
     )
 
 

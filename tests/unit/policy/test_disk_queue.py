@@ -29,6 +29,8 @@ from tests.sim.simulation import Setup, scattered, unpaced
 
 BFQ = {"queue_depth:sda": "31", "scheduler:sda": "bfq"}
 TWO = BFQ | {"queue_depth:sdb": "31", "scheduler:sdb": "bfq"}
+PATHS = {"queue_depth:sda": "31", "queue_depth:sdb": "31"}
+"""Of a multipath device."""
 WIDE = Policy(destage=DestageParams(queue_depth=8))
 OPEN = Gate(GateKind.OPEN, queue_depth=8)
 
@@ -44,6 +46,8 @@ OPEN = Gate(GateKind.OPEN, queue_depth=8)
         (TWO | {"scheduler:sdb": "mq-deadline"}, (), False),
         ({"scheduler:vda": "bfq"}, (), False),
         ({"queue_depth:sda": "31"}, (), False),
+        (PATHS | {"scheduler:dm-0": "bfq"}, (), True),
+        (PATHS | {"scheduler:dm-0": "mq-deadline"}, (), False),
         (BFQ, ("queue_depth:sda",), False),
         (TWO, ("queue_depth:sdb",), False),
         (BFQ, ("writeback_delay",), True),

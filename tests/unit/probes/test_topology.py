@@ -11,7 +11,7 @@ from ebbgate.errors import NotFound
 from ebbgate.probes import topology
 from ebbgate.probes.block import physical_devices
 from ebbgate.units import GIB
-from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache
+from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache, fake_multipath
 
 
 @pytest.fixture
@@ -137,6 +137,23 @@ def test_the_disks_of_a_volume_are_whole_disks(tmp_path: Path) -> None:
     fake.bcache(backing="md0", cache=None)
     (found,) = topology.discover(fake.sysfs)
     assert [(disk.name, disk.queue_depth) for disk in found.disks] == [("sda", 31), ("sdb", 31)]
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "queues"),
+    [("[mq-deadline] none", ["dm-0"]), ("none", ["sda", "sdb"])],
+    ids=["requests", "bios"],
+)
+def test_a_multipath_device_has_the_queue_of_its_paths(
+    tmp_path: Path, schedulers: str, queues: list[str]
+) -> None:
+    fake = fake_multipath(tmp_path, schedulers)
+    fake.disk("dm-1", "253:1", scheduler="none", queue_depth=None)
+    fake.link("/sys/class/block/dm-1/slaves/dm-0", "/sys/block/dm-0")
+    fake.bcache(backing="dm-1", cache=None)
+    (found,) = topology.discover(fake.sysfs)
+    assert [disk.name for disk in found.disks] == ["sda", "sdb"]
+    assert [queue.name for queue in found.queues] == queues
 
 
 def test_a_volume_stays_the_same_whatever_its_queues_are_set_to(fake: FakeSysfs) -> None:

@@ -30,8 +30,9 @@ def holds_back(frame: Frame) -> bool:
     depths = {name for name in frame.knobs if name.startswith(f"{QUEUE_DEPTH}:")}
     if not depths or not depths.isdisjoint(frame.foreign_knobs) or frame.disk_users.volumes:
         return False
-    words = (frame.knobs.get(name.replace(QUEUE_DEPTH, SCHEDULER, 1)) for name in depths)
-    return all(word == HOLDS_BACK for word in words)
+    # A multipath device has the scheduler, each path to it a depth.
+    words = {word for name, word in frame.knobs.items() if name.startswith(f"{SCHEDULER}:")}
+    return words == {HOLDS_BACK}
 
 
 def described(frame: Frame) -> str:
