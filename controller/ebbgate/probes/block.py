@@ -40,8 +40,11 @@ def describe_device(sysfs: Sysfs, name: str) -> Device | None:
 
 
 def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
-    """Return the disks under a stack (md, LVM, dm-crypt); the device itself if it is a disk."""
-    below = sysfs.glob(str(CLASS_BLOCK / name / "slaves" / "*"))
+    """Return the disks under a stack (md, LVM, dm-crypt); the device itself if it is a disk, or a
+    partition of one.
+    """
+    # A partition of an array has no `slaves`.
+    below = sysfs.glob(str(CLASS_BLOCK / whole_disk(sysfs, name) / "slaves" / "*"))
     if not below:
         device = describe_device(sysfs, name)
         return (device,) if device else ()

@@ -126,6 +126,17 @@ def test_the_disks_below_a_stack_are_found(fake: FakeSysfs) -> None:
     assert [found.name for found in physical_devices(fake.sysfs, "vda")] == ["vda"]
 
 
+def test_the_disks_below_a_partition_of_an_array_are_found(fake: FakeSysfs) -> None:
+    """The folder `slaves` is that of the array: a partition has none."""
+    fake.disk("md126", "9:126", scheduler="none", queue_depth=None)
+    fake.partition("md126", "md126p1", "259:0")
+    fake.disk("sda", "8:0", queue_depth=31)
+    fake.link("/sys/class/block/md126/slaves/sda", "/sys/block/sda")
+    assert [found.name for found in physical_devices(fake.sysfs, "md126p1")] == ["sda"]
+    fake.bcache("bcache1", backing="md126p1", cache=None, devno="252:16")
+    assert [disk.name for disk in topology.find(fake.sysfs, "bcache1").disks] == ["sda"]
+
+
 def test_the_disks_of_a_volume_are_whole_disks(tmp_path: Path) -> None:
     fake = FakeSysfs(tmp_path)
     for name, devno in (("sda", "8:0"), ("sdb", "8:16")):
