@@ -10,6 +10,7 @@ from typing import Final
 
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.model.volume import DiskUsers, Volume
+from ebbgate.probes.block import stack_below
 
 PROC: Final = Path("/proc")
 _MOUNT_FIELDS: Final = 3
@@ -48,12 +49,18 @@ def disk_users(sysfs: Sysfs, volume: Volume, users: DeviceUsers) -> DiskUsers:
     own = {name for each in (volume, *cached) for name in (each.backing.name, each.kernel_name)}
     tops = dict.fromkeys(top for disk in disks for top in _tops(sysfs, disk, own))
     shared = [
-        each.title
-        for each in cached
-        if each.name != volume.name and not {disk.name for disk in each.disks}.isdisjoint(disks)
+        each.title for each in cached if each.name != volume.name and _is_on(sysfs, each, disks)
     ]
     others = (_described(sysfs, top, users.used) for top in tops)
     return DiskUsers(tuple(shared), tuple(each for each in others if each))
+
+
+def _is_on(sysfs: Sysfs, volume: Volume, disks: Collection[str]) -> bool:
+    """Has a volume data, its cache or its metadata on one of these disks?"""
+    if any(disk.name in disks for disk in volume.disks):
+        return True
+    parts = (*volume.caches, *([volume.metadata] if volume.metadata else []))
+    return any(name in disks for part in parts for name in stack_below(sysfs, part.devno))
 
 
 def _tops(sysfs: Sysfs, name: str, own: Collection[str]) -> Iterator[str]:

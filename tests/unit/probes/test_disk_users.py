@@ -10,7 +10,7 @@ import pytest
 from ebbgate.model.volume import NO_USERS, DiskUsers
 from ebbgate.probes.disk_users import DeviceUsers, devices_in_use, disk_users
 from ebbgate.probes.topology import discover
-from tests.fake_sysfs import FakeSysfs, fake_bcache, two_on_a_disk
+from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache, two_on_a_disk
 
 MOUNTS = """\
 22 1 8:3 / / rw,relatime shared:1 - ext4 /dev/sda3 rw
@@ -59,6 +59,19 @@ def test_a_disk_of_one_volume_has_no_other_users(tmp_path: Path, proc: Path) -> 
 
 def test_volumes_on_one_disk_know_each_other(fake: FakeSysfs, proc: Path) -> None:
     assert users(fake, proc) == [DiskUsers(("bcache1",)), DiskUsers(("bcache0",))]
+
+
+def test_a_volume_knows_the_one_whose_cache_is_on_its_disk(tmp_path: Path, proc: Path) -> None:
+    fake = fake_bcache(tmp_path / "own")
+    fake.disk("sda", "8:0")
+    for number in (1, 2):
+        fake.partition("sda", f"sda{number}", f"8:{number}")
+    fake.disk("vdc", "254:32")
+    uuid = SET_UUID.replace("5", "1")
+    fake.bcache("bcache1", backing="vdc", cache="sda1", devno="252:1", set_uuid=uuid)
+    fake.bcache("bcache2", backing="sda2", cache=None, devno="252:2")
+    fake.link("/sys/class/block/sda2/bcache/cache", f"/sys/fs/bcache/{SET_UUID}")
+    assert [each.volumes for each in users(fake, proc)] == [(), (), ("bcache1",)]
 
 
 def test_file_systems_and_swap_on_the_disk_are_named_and_unused_partitions_are_not(
