@@ -72,7 +72,10 @@ class OpenJournal(Protocol):
 
 
 class Workers(Protocol):
-    """Works on several volumes and yields each entry when it is done (actuators.volume_workers)."""
+    """Works on several volumes and yields each entry when it is done (actuators.volume_workers).
+
+    The queue of a disk that several volumes have changed counts as a volume.
+    """
 
     def __call__(
         self, volumes: Mapping[str, Sequence[JournalEntry]], work: Work, /
@@ -110,7 +113,7 @@ def restore(
     _expect_switches(journal, ordered, known, boot_id)
     work = _Work(sysfs, boot_id, known, ordered)
     outcomes = []
-    for entry, found in workers(ordered, work):
+    for entry, found in workers(_by_worker(ordered), work):
         outcome = _failed(entry, found) if isinstance(found, str) else found
         outcomes.append(outcome)
         if outcome.kind is not OutcomeKind.FAILED:
@@ -144,6 +147,31 @@ def _in_order(newest_first: Sequence[JournalEntry]) -> list[JournalEntry]:
             ordered.append(entry)
             ordered += after.pop(entry.path, ()) if is_scheduler(entry.knob) else ()
     return ordered
+
+
+def _by_worker(volumes: _Volumes) -> dict[str, list[JournalEntry]]:
+    """Return what each worker restores: the knobs of one volume, without the queues of disks that
+    others have changed, too; or such a queue.
+
+    A switch of its scheduler resets what each of them compares with its own values.
+    """
+    users: dict[str, set[str]] = {}
+    for name, entries in volumes.items():
+        for entry in entries:
+            users.setdefault(_queue(entry), set()).add(name)
+    found: dict[str, list[JournalEntry]] = {}
+    for name, entries in volumes.items():
+        for entry in entries:
+            queue = _queue(entry)
+            worker = queue if queue and len(users[queue]) > 1 else name
+            found.setdefault(worker, []).append(entry)
+    return found
+
+
+def _queue(entry: JournalEntry) -> str:
+    """Return the folder of the queue of a scheduler, or of what its switch resets; else empty."""
+    switched = is_scheduler(entry.knob) or _is_reset_by_switch(entry)
+    return entry.path.rpartition("/")[0] if switched else ""
 
 
 def _is_reset_by_switch(entry: JournalEntry) -> bool:

@@ -36,7 +36,6 @@ _CLOSE_TO: Final = 4096
 class _Child:
     """The worker of one volume; `received`: bytes that were not parsed yet."""
 
-    volume: str
     entries: Sequence[JournalEntry]
     pid: int
     pipe: int
@@ -57,7 +56,7 @@ class VolumeWorkers:
         self, volumes: Mapping[str, Sequence[JournalEntry]], work: Work, /
     ) -> Iterator[Done]:
         """Work on all volumes in parallel; report a volume that does not answer in time."""
-        children = [self._start(name, entries, work) for name, entries in volumes.items()]
+        children = [self._start(entries, work) for entries in volumes.values()]
         running = list(children)
         while running:
             wait_ns = min(child.due_ns for child in running) - time.monotonic_ns()
@@ -72,7 +71,7 @@ class VolumeWorkers:
                     running.remove(child)
                     yield from self._end(child, in_time=ended)
 
-    def _start(self, volume: str, entries: Sequence[JournalEntry], work: Work) -> _Child:
+    def _start(self, entries: Sequence[JournalEntry], work: Work) -> _Child:
         reading, writing = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if pid == 0:
@@ -85,7 +84,7 @@ class VolumeWorkers:
                 os._exit(code)
         os.close(writing)
         due_ns = time.monotonic_ns() + self._deadline_ns(entries)
-        return _Child(volume, entries, pid, reading, due_ns)
+        return _Child(entries, pid, reading, due_ns)
 
     def _be_child(self, entries: Sequence[JournalEntry], work: Work, writing: int) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -116,7 +115,7 @@ class VolumeWorkers:
         if not rest:
             return
         within = format_ns(self._deadline_ns(child.entries))
-        why = f"the kernel has not answered for {within}: {child.volume} hangs at {rest[0].knob}"
+        why = f"the kernel has not answered for {within}: {rest[0].volume} hangs at {rest[0].knob}"
         if in_time:
             why = "the process that was to restore it ended early"
         for entry in rest:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,9 @@ import pytest
 from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.gate_worker import drive
 from ebbgate.actuators.knob_writer import KnobWriter
-from ebbgate.actuators.restore import restore
+from ebbgate.actuators.restore import Done, Work, Workers, one_by_one, restore
+from ebbgate.actuators.scheduler_switch import is_scheduler
+from ebbgate.control.knob_jobs import scheduler_job
 from ebbgate.model.decision import Gate, GateKind, JournalEntry
 from ebbgate.model.volume import DiskUsers, Volume
 from ebbgate.probes.topology import discover
@@ -19,7 +21,7 @@ from ebbgate.probes.volume_state import read_knobs
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
-from tests.fake_sysfs import WatchedSysfs, two_on_a_disk
+from tests.fake_sysfs import WatchedSysfs, switch_resets_length, two_on_a_disk
 from tests.knob_writer_fixture import CLOSED, REASON, RELEASED
 
 DEPTH, SCHEDULER = "queue_depth:sda", "scheduler:sda"
@@ -41,12 +43,12 @@ class SharedDisk:
         made.disk_users = DiskUsers(("the other one",))
         return made
 
-    def restore_without_daemon(self) -> list[JournalEntry]:
+    def restore_without_daemon(self, workers: Workers = one_by_one) -> list[JournalEntry]:
         """Restore as `ebbgate restore` does; return what is left to restore."""
         self.journal.flush()
         last = LastWritten(self.state / "last-written")
         originals = UnrestoredOriginals.open(self.state / "journal.db", last, renew=False)
-        restore(originals, self.sysfs, "this boot")
+        restore(originals, self.sysfs, "this boot", workers=workers)
         left = originals.left()
         originals.close()
         last.close()
@@ -123,3 +125,39 @@ def test_two_persons_who_want_different_depths_leave_the_first_one(
     for number in order:
         shared.writers[number].release((DEPTH,), REASON)
     assert shared.value(DEPTH) == "32"
+
+
+def test_a_restore_of_both_volumes_at_once_keeps_the_length_of_the_queue(
+    shared: SharedDisk,
+) -> None:
+    """While one worker switches the scheduler back, the other must not take the kernel's length for
+    somebody's.
+    """
+    shared.fake.write("/sys/block/sda/queue/scheduler", "[mq-deadline] bfq none")
+    shared.fake.write("/sys/block/sda/queue/nr_requests", "512")
+    switch_resets_length(shared.fake, shared.sysfs, "sda")
+    for each in shared.writers:
+        scheduler_job("bfq", REASON)(each)
+
+    def at_once(volumes: Mapping[str, Sequence[JournalEntry]], work: Work) -> Iterator[Done]:
+        """Have the second worker read the length between the first one's switch and its length."""
+        of_disk = [each for each in volumes.values() if any(is_scheduler(e.knob) for e in each)]
+        if len(of_disk) == 1:
+            yield from one_by_one(volumes, work)
+            return
+        (switch, *rest), second = of_disk
+        yield switch, work(switch)
+        done: list[Done] = []
+
+        def first_goes_on() -> None:
+            del shared.sysfs.reading["scheduler"]
+            done.extend((each, work(each)) for each in rest)
+
+        shared.sysfs.reading["scheduler"] = first_goes_on
+        for each in second:
+            yield each, work(each)
+        yield from done
+
+    assert shared.restore_without_daemon(at_once) == []
+    assert shared.fake.read("/sys/block/sda/queue/scheduler") == "mq-deadline"
+    assert shared.fake.read("/sys/block/sda/queue/nr_requests") == "512"
