@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
@@ -28,7 +28,10 @@ _LOG = logging.getLogger(__name__)
 _NONE: Final = "none"
 _LONGEST: Final = bounds_of(f"{NR_REQUESTS}:").high
 _SWITCHING: Final[defaultdict[str, Lock]] = defaultdict(Lock)
-"""By path: two volumes on one disk do not switch its scheduler at once."""
+"""By path: two volumes on one disk do not switch its scheduler at once.
+
+Nor does one take the length that the kernel sets during the other's switch for somebody's.
+"""
 
 
 def is_scheduler(knob: str) -> bool:
@@ -49,6 +52,11 @@ def length_knob(scheduler: str) -> str:
 def length_path(scheduler_path: str) -> str:
     """Return the file that a switch of the scheduler with this file resets."""
     return scheduler_path.removesuffix(SCHEDULER) + NR_REQUESTS
+
+
+def no_switch(length: str) -> AbstractContextManager[object]:
+    """Keep other volumes from a switch that resets the length in this file."""
+    return _SWITCHING[length.removesuffix(NR_REQUESTS) + SCHEDULER]
 
 
 def read_length(sysfs: Sysfs, path: str) -> str | None:

@@ -15,6 +15,7 @@ from ebbgate.actuators import ownership
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Found, Journal, OwnedKnob, loaded_table
 from ebbgate.actuators.scheduler_settings import is_settings, read_settings
+from ebbgate.actuators.scheduler_switch import is_length, no_switch
 from ebbgate.actuators.table_threshold import came_with_table
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, knob_row, same_value
@@ -163,9 +164,12 @@ class VolumeKnobs:
             taken.append(knob)
         return taken
 
-    # ---- knobs of the cache set ----------------------------------------------------------------
+    # ---- knobs that volumes share --------------------------------------------------------------
     def _turn(self, knob: str) -> AbstractContextManager[object]:
         """Keep other volumes from writing the same knob. Not to be held while the journal is."""
+        path = self._path(knob)
+        if is_length(knob) and path is not None:
+            return no_switch(path)
         return self.journal.claims.turn if knob_row(knob).set_wide else nullcontext()
 
     def _want(self, knob: str, value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -160,4 +161,29 @@ def test_a_restore_of_both_volumes_at_once_keeps_the_length_of_the_queue(
 
     assert shared.restore_without_daemon(at_once) == []
     assert shared.fake.read("/sys/block/sda/queue/scheduler") == "mq-deadline"
+    assert shared.fake.read("/sys/block/sda/queue/nr_requests") == "512"
+
+
+def test_a_volume_that_leaves_during_the_other_ones_switch_takes_no_length_for_manual(
+    shared: SharedDisk,
+) -> None:
+    shared.fake.write("/sys/block/sda/queue/scheduler", "[mq-deadline] bfq none")
+    shared.fake.write("/sys/block/sda/queue/nr_requests", "512")
+    switch_resets_length(shared.fake, shared.sysfs, "sda")
+    first, last = shared.writers
+    for each in shared.writers:
+        scheduler_job("bfq", REASON)(each)
+    first.release((SCHEDULER,), REASON)
+    leaving = Thread(target=lambda: first.release(list(first.owned), REASON))
+    reset = shared.sysfs.after["scheduler"]
+
+    def switch() -> None:
+        reset()
+        leaving.start()
+        leaving.join(0.2)
+
+    shared.sysfs.after["scheduler"] = switch
+    scheduler_job("", REASON)(last)
+    leaving.join()
+    assert (first.manual, first.owned, last.owned) == (set(), {}, {})
     assert shared.fake.read("/sys/block/sda/queue/nr_requests") == "512"
