@@ -28,7 +28,7 @@ from ebbgate.actuators.scheduler_settings import (
 )
 from ebbgate.actuators.scheduler_switch import is_length, is_scheduler, kept_length, length_knob
 from ebbgate.actuators.table_threshold import refresh
-from ebbgate.actuators.volume_knobs import VolumeKnobs
+from ebbgate.actuators.volume_knobs import STILL_USED, VolumeKnobs
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
 from ebbgate.model.decision import (
     NOT_WRITTEN,
@@ -154,13 +154,13 @@ class KnobWriter(VolumeKnobs):
         if found.owner is Owner.ORIGINAL:
             self._disown(knob, ownership.ALREADY_ORIGINAL)
             return []
-        if found.owner is Owner.FOREIGN and knob == TABLE:
-            self._disown(knob, ownership.OTHER_TABLE)
+        if found.owner is Owner.FOREIGN and (why := self._whose(knob, found.value)):
+            self._disown(knob, why)
             return []
         if found.owner is not Owner.OURS:
             return [self._make_manual(action, found.value)]
         if not row.set_wide and self.journal.claims.disclaim(self.owned[knob].entry):
-            self._disown(knob, "another volume of the disk still uses it")
+            self._disown(knob, STILL_USED)
             return []
         return None
 
@@ -293,7 +293,8 @@ class KnobWriter(VolumeKnobs):
     def _written_by_others(self, action: Action, owned: OwnedKnob) -> Outcome | None:
         """Return an outcome if somebody else has written the knob since the last check."""
         try:
-            found = ownership.inspect(self.sysfs, owned.entry, self._ours_now(owned))
+            ours = (*self._ours_now(owned), *self._of_others(owned))
+            found = ownership.inspect(self.sysfs, owned.entry, ours)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         if found.owner is Owner.GONE:

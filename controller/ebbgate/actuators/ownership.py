@@ -256,7 +256,8 @@ def _folder(path: Path) -> Path:
 class Claims(Protocol):
     """Keeps which volumes have changed each knob (store.journal_claims).
 
-    `disclaim` is for knobs of a disk; all but that and `reclaim` are for knobs of a cache set.
+    `disclaim` and `of_others` are for knobs of a disk; all but these and `reclaim` are for knobs of
+    a cache set.
     """
 
     @property
@@ -265,6 +266,9 @@ class Claims(Protocol):
 
     def disclaim(self, entry: JournalEntry) -> bool:
         """Give up a claim; true if another volume has one on the same knob and will restore it."""
+
+    def of_others(self, entry: JournalEntry) -> tuple[str, ...]:
+        """Return what other volumes have written to the same knob, but the original."""
 
     def reclaim(self, entry: JournalEntry) -> None:
         """Take back the claim that `disclaim` gave up."""

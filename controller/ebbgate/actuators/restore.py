@@ -124,10 +124,11 @@ def restore(
 def _known(journal: OpenJournal, entry: JournalEntry) -> Sequence[str] | None:
     """Return the values that ebbgate wrote last; None where they are unknown.
 
-    Of a knob of a cache set also those that were written for its other volumes.
+    Of a knob of a cache set or of a disk also those that were written for its other volumes.
     """
     mine, row = journal.values(entry), find_knob(entry.knob)
-    if mine is None or row is None or not row.set_wide:
+    shared = row is not None and (row.set_wide or row.per_disk) and not is_settings(entry.knob)
+    if mine is None or not shared:
         return mine
     place = (entry.path, entry.boot_id, entry.instance)
     found = list(mine)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Final
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
@@ -23,6 +24,8 @@ from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import NO_USERS, DiskUsers, Volume, VolumeState
+
+STILL_USED: Final = "another volume of the disk still uses it"
 
 
 @dataclass(slots=True)
@@ -151,7 +154,7 @@ class VolumeKnobs:
         for knob, owned in list(self.owned.items()):
             value = seen.get(knob)
             row = knob_row(knob)
-            ours = self._ours_at_look(owned) if row.set_wide else owned.ours
+            ours = self._ours_at_look(owned) if row.set_wide or row.per_disk else owned.ours
             if row.kernel_writes or value is None:
                 continue
             if any(same_value(knob, each, value) for each in ours):
@@ -224,13 +227,27 @@ class VolumeKnobs:
         return None if after is None else (after[0].volume, after[1])
 
     def _ours_at_look(self, owned: OwnedKnob) -> tuple[str, ...]:
-        """Return what a knob of the cache set may have had at a look that began after the last one.
+        """Return what a shared knob may have had at a look that began after the last one.
 
         Another volume may have written it since.
         """
-        knob, present = owned.entry.knob, self.journal.claims.present(owned.entry)
+        knob, claims = owned.entry.knob, self.journal.claims
+        per_disk = knob_row(knob).per_disk
+        present = self._of_others(owned) if per_disk else claims.present(owned.entry)
         before, self._present[knob] = self._present.get(knob, ()), present
         return (*owned.ours, *before, *present)
+
+    def _of_others(self, owned: OwnedKnob) -> tuple[str, ...]:
+        """Return what other volumes have written to a knob of a disk."""
+        per_disk = knob_row(owned.entry.knob).per_disk
+        return self.journal.claims.of_others(owned.entry) if per_disk else ()
+
+    def _whose(self, knob: str, value: str) -> str:
+        """Return why a value that this volume did not write is no person's; empty where it is."""
+        if knob == TABLE:
+            return ownership.OTHER_TABLE
+        others = self._of_others(self.owned[knob])
+        return STILL_USED if any(same_value(knob, each, value) for each in others) else ""
 
     def unpin(self, knob: str) -> None:
         """Note that a person's value is over: from now on another volume's may replace it."""

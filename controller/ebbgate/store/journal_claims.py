@@ -66,6 +66,15 @@ class JournalClaims:
         mine, theirs = self._values(entry), self._values(other)
         return mine is None or theirs is None or mine.new == theirs.new
 
+    def of_others(self, entry: JournalEntry) -> tuple[str, ...]:
+        """Return what other volumes have written to the same knob of a disk, but the original."""
+        with self._lock:
+            claims = self._claims.get(_key(entry), {})
+            found = [
+                self._values(each.entry) for name, each in claims.items() if name != entry.volume
+            ]
+        return tuple(each.new for each in found if each and each.new != entry.original)
+
     def reclaim(self, entry: JournalEntry) -> None:
         """Claim a knob (again) for its volume."""
         with self._lock:

@@ -14,8 +14,8 @@ from ebbgate.actuators.gate_worker import drive
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.restore import Done, Work, Workers, one_by_one, restore
 from ebbgate.actuators.scheduler_switch import is_scheduler
-from ebbgate.control.knob_jobs import scheduler_job
-from ebbgate.model.decision import Gate, GateKind, JournalEntry
+from ebbgate.control.knob_jobs import nr_requests_job, scheduler_job
+from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import DiskUsers, Volume
 from ebbgate.probes.topology import discover
 from ebbgate.probes.volume_state import read_knobs
@@ -23,7 +23,7 @@ from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.unrestored import UnrestoredOriginals
 from tests.fake_sysfs import WatchedSysfs, switch_resets_length, two_on_a_disk
-from tests.knob_writer_fixture import CLOSED, REASON, RELEASED
+from tests.knob_writer_fixture import CLOSED, REASON, RELEASED, kinds
 
 DEPTH, SCHEDULER = "queue_depth:sda", "scheduler:sda"
 OPEN = Gate(GateKind.OPEN, queue_depth=8)
@@ -37,6 +37,7 @@ class SharedDisk:
         self.fake = two_on_a_disk(folder / "sys")
         self.sysfs = WatchedSysfs(folder / "sys")
         self.journal = JournalWriter(folder / "journal.db", LastWritten(folder / "last-written"))
+        self.restored: list[Outcome] = []
         self.writers = [self.writer(each) for each in discover(self.fake.sysfs)]
 
     def writer(self, volume: Volume) -> KnobWriter:
@@ -49,7 +50,7 @@ class SharedDisk:
         self.journal.flush()
         last = LastWritten(self.state / "last-written")
         originals = UnrestoredOriginals.open(self.state / "journal.db", last, renew=False)
-        restore(originals, self.sysfs, "this boot", workers=workers)
+        self.restored = restore(originals, self.sysfs, "this boot", workers=workers)
         left = originals.left()
         originals.close()
         last.close()
@@ -187,3 +188,28 @@ def test_a_volume_that_leaves_during_the_other_ones_switch_takes_no_length_for_m
     leaving.join()
     assert (first.manual, first.owned, last.owned) == (set(), {}, {})
     assert shared.fake.read("/sys/block/sda/queue/nr_requests") == "512"
+
+
+def test_what_another_volume_of_the_disk_writes_is_nobody_elses(shared: SharedDisk) -> None:
+    held = "/sys/block/sda/queue/nr_requests"
+    first, last = shared.writers
+    for each in shared.writers:
+        scheduler_job("bfq", REASON)(each)
+    nr_requests_job(512, REASON)(first)
+    assert shared.look() == []
+    nr_requests_job(1024, REASON)(last)
+    assert (shared.fake.read(held), shared.look()) == ("1024", [])
+    first.release(list(first.owned), REASON)
+    assert (shared.fake.read(held), first.manual) == ("1024", set())
+    shared.fake.write(held, "256")
+    assert shared.look() == ["nr_requests:sda"]
+
+
+def test_a_restore_knows_what_was_written_for_both_volumes(shared: SharedDisk) -> None:
+    for each, value in zip(shared.writers, ("8", "4"), strict=True):
+        each.apply((Step(DEPTH, value),), REASON)
+    shared.writers[0].apply((Step(DEPTH, "16"),), REASON)
+    assert shared.value(DEPTH) == "16"
+    assert shared.restore_without_daemon() == []
+    assert OutcomeKind.MANUAL not in kinds(shared.restored)
+    assert shared.value(DEPTH) == "32"
