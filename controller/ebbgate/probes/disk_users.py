@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,7 @@ def disk_users(sysfs: Sysfs, volume: Volume, users: DeviceUsers) -> DiskUsers:
     disks = [disk.name for disk in volume.disks]
     cached = [each for each in users.volumes if each.cached]
     own = {name for each in (volume, *cached) for name in (each.backing.name, each.kernel_name)}
-    tops = dict.fromkeys(top for disk in disks for top in _tops(sysfs, disk, own))
+    tops = _tops(sysfs, disks, own)
     shared = [
         each.title for each in cached if each.name != volume.name and _is_on(sysfs, each, disks)
     ]
@@ -63,16 +63,24 @@ def _is_on(sysfs: Sysfs, volume: Volume, disks: Collection[str]) -> bool:
     return any(name in disks for part in parts for name in stack_below(sysfs, part.devno))
 
 
-def _tops(sysfs: Sysfs, name: str, own: Collection[str]) -> Iterator[str]:
-    """Yield the devices on top of a device, but for those on top of `own`."""
-    if name in own:
-        return
-    above = [path.name for path in sysfs.glob(f"{CLASS_BLOCK}/{name}/holders/*")]
-    above += [path.parent.name for path in sysfs.glob(f"{BLOCK}/{name}/*/partition")]
-    if not above:
-        yield name
-    for each in above:
-        yield from _tops(sysfs, each, own)
+def _tops(sysfs: Sysfs, disks: Iterable[str], own: Collection[str]) -> list[str]:
+    """Return the devices on top of some disks, but for those on top of `own`.
+
+    Each device is looked at once: an array or a thin pool has hundreds above several disks.
+    """
+    tops: list[str] = []
+    seen, left = set(own), list(disks)[::-1]
+    while left:
+        name = left.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        above = [path.name for path in sysfs.glob(f"{CLASS_BLOCK}/{name}/holders/*")]
+        above += [path.parent.name for path in sysfs.glob(f"{BLOCK}/{name}/*/partition")]
+        if not above:
+            tops.append(name)
+        left += above[::-1]
+    return tops
 
 
 def _described(sysfs: Sysfs, name: str, used: Mapping[str, str]) -> str:

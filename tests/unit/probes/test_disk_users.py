@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import NO_USERS, DiskUsers
 from ebbgate.probes.disk_users import DeviceUsers, devices_in_use, disk_users
 from ebbgate.probes.topology import discover
@@ -89,6 +90,35 @@ def test_file_systems_and_swap_on_the_disk_are_named_and_unused_partitions_are_n
         "vg-home (xfs on /home)",
         "vg-swap (swap)",
     ]
+
+
+def test_a_device_above_several_disks_is_looked_at_once(
+    tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeSysfs(tmp_path / "sys")
+    fake.disk("md0", "9:0", scheduler="none", queue_depth=None)
+    for number in range(4):
+        disk = f"sd{number}"
+        fake.disk(disk, f"8:{number}")
+        fake.link(f"/sys/class/block/md0/slaves/{disk}", f"/sys/block/{disk}")
+        fake.link(f"/sys/class/block/{disk}/holders/md0", "/sys/block/md0")
+    fake.partition("md0", "md0p1", "259:1")
+    hold(fake, "md0p1", "dm-1", "253:1", "vg-home")
+    fake.partition("md0", "md0p2", "259:2")
+    fake.bcache(backing="md0p2", cache=None)
+    looked: list[str] = []
+    glob = Sysfs.glob
+
+    def counted(sysfs: Sysfs, pattern: str) -> tuple[Path, ...]:
+        looked.append(pattern)
+        return glob(sysfs, pattern)
+
+    monkeypatch.setattr(Sysfs, "glob", counted)
+    (found,) = discover(fake.sysfs)
+    del looked[:]
+    known = DeviceUsers((found,), devices_in_use(proc))
+    assert disk_users(fake.sysfs, found, known) == DiskUsers((), ("vg-home (xfs on /home)",))
+    assert len(looked) == len(set(looked))
 
 
 def test_a_volume_without_a_cache_is_a_file_system_like_others(tmp_path: Path, proc: Path) -> None:
