@@ -178,7 +178,9 @@ def stacked(facts: Facts) -> Iterator[Advice]:
     """EBB-104: a backing device that is made of other devices."""
     backing = facts.volume.backing.name
     names = [device.name for device in facts.disks]
-    if names and names != [backing]:
+    if facts.multipath:
+        yield Advice("EBB-104", Weight.NOTE, backing, _of_paths(facts, backing, names))
+    elif names and names != [backing]:
         several = "these disks" if len(names) > 1 else "this disk"
         yield Advice(
             "EBB-104",
@@ -187,3 +189,13 @@ def stacked(facts: Facts) -> Iterator[Advice]:
             f"{backing} is made of {', '.join(names)}. Scheduler and queue depth are settings of"
             f" {several}; ebbgate paces write-back to {backing} as a whole.",
         )
+
+
+def _of_paths(facts: Facts, backing: str, names: list[str]) -> str:
+    queues = ", ".join(device.name for device, _ in facts.queues)
+    on = "" if queues == backing else f" is made of {queues}, which"
+    return (
+        f"{backing}{on} has the paths {', '.join(names)}. The I/O scheduler is a setting of"
+        f" {queues}, the queue depth one of each path; ebbgate paces write-back to {backing} as a"
+        " whole."
+    )

@@ -193,7 +193,7 @@ class Facts:
     @property
     def several_disks(self) -> bool:
         """Whether the backing device is known to have more than one disk."""
-        return len(self.disks) > 1 or any(
+        return len(self.queues) > 1 or any(
             self.kind(device.name) is DiskKind.ARRAY for device in self.disks
         )
 

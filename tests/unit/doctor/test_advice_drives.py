@@ -21,7 +21,7 @@ from ebbgate.policy.language.parse import parse
 from ebbgate.probes import topology
 from ebbgate.units import GIB, MIB, NS_PER_S
 from tests.builders import device, dm_volume, volume
-from tests.fake_sysfs import FakeSysfs
+from tests.fake_sysfs import FakeSysfs, fake_multipath
 from tests.unit.doctor.test_advice import SOUND, check_form
 
 SATA = Drive(sata=True, depth_settable=True)
@@ -250,6 +250,19 @@ def test_the_scheduler_of_a_multipath_device_counts_not_those_of_its_paths(
     for each in of_schedulers:
         assert each.command.endswith("sudo tee /sys/block/dm-0/queue/scheduler")
         check_form(each)
+
+
+def test_paths_are_no_disks_of_their_own(tmp_path: Path) -> None:
+    fake = fake_multipath(tmp_path)
+    fake.bcache(backing="dm-0", cache="sdc")
+    (found,) = topology.discover(fake.sysfs)
+    known = report.facts(fake.sysfs, found, SOUND, {}, MEASURED)
+    assert not known.several_disks
+    (stacked,) = (each for each in advise(known) if each.id == "EBB-104")
+    assert stacked.text == (
+        "dm-0 has the paths sda, sdb. The I/O scheduler is a setting of dm-0, the queue depth one"
+        " of each path; ebbgate paces write-back to dm-0 as a whole."
+    )
 
 
 # ---- shared disks --------------------------------------------------------------------------------
