@@ -50,8 +50,12 @@ def render(
     page.add("ebbgate_up", {}, daemon_alive)
     page.add("ebbgate_build", {"version": __version__}, 1)
 
+    def age_ns(at_unix_ns: int) -> int:
+        # One from the future is of before the clock was set back.
+        return abs(now_unix_ns - at_unix_ns)
+
     def shown(at_unix_ns: int) -> bool:
-        return daemon_alive is not False and now_unix_ns - at_unix_ns <= SERIES_STALE_NS
+        return daemon_alive is not False and age_ns(at_unix_ns) <= SERIES_STALE_NS
 
     if files is not None:
         # Not from the daemon, which may be silent because the log cannot grow.
@@ -61,9 +65,7 @@ def render(
     if live.daemon is not None and shown(live.daemon.at_unix_ns):
         _add_daemon(page, live.daemon.status)
     for name, found in sorted(live.volumes.items()):
-        # After a clock was set back a document may come from the future.
-        age_ns = max(0, now_unix_ns - found.at_unix_ns)
-        page.add_ns("ebbgate_sample_age_seconds", {"volume": name}, age_ns)
+        page.add_ns("ebbgate_sample_age_seconds", {"volume": name}, age_ns(found.at_unix_ns))
         if shown(found.at_unix_ns):
             add_volume(page, name, found.status)
             add_totals(page, name, found.status.totals)
