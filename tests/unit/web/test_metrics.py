@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from ebbgate.store.queries import Statuses, TimedStatus
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.families import FAMILIES
 from ebbgate.web.metrics.page import SERIES_STALE_NS, HistoryFiles, render
-from tests.builders import live_document, live_status, tick, volume
+from tests.builders import device, live_document, live_status, tick, volume
 from tests.house_rules import REPO
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -268,6 +269,8 @@ def test_stale_volume_leaves_only_its_age() -> None:
     )
     assert len(fresh) > 20
     assert old == future == {"ebbgate_sample_age_seconds"}
+    # From before the clock was set back.
+    assert value(samples(page(age_s=-50)), "ebbgate_sample_age_seconds") == 50
 
 
 def test_fresh_volumes_are_shown_if_the_daemon_state_is_unknown() -> None:
@@ -275,10 +278,6 @@ def test_fresh_volumes_are_shown_if_the_daemon_state_is_unknown() -> None:
     found = names(render(live, NOW_NS, None, False))
     assert "ebbgate_dirty_data_bytes" in found
     assert "ebbgate_up" not in found
-
-
-def test_age_of_a_document_from_before_the_clock_was_set_back_is_its_distance() -> None:
-    assert value(samples(page(age_s=-50)), "ebbgate_sample_age_seconds") == 50
 
 
 def test_page_without_statuses_has_up_and_build() -> None:
@@ -323,8 +322,7 @@ def test_buckets_are_cumulative_and_the_last_one_is_the_count(
         )
         counts = [v for _, v in buckets]
         assert counts == sorted(counts)
-        edge, last = buckets[-1]
-        assert (edge == float("inf"), last) == (True, total)
+        assert list(buckets[-1]) == [float("inf"), total]
         count = value(found, f"{name}_count", volume="bcache0")
         assert count == (None if name == "ebbgate_seq_run_bytes" else total)
 
@@ -358,13 +356,13 @@ def test_gaps_have_their_exact_sum() -> None:
 # ---- how many -----------------------------------------------------------------------------------
 HOST_SERIES = 13
 """Of the daemon, its probe, its history and its policies."""
-VOLUME_SERIES = 335
-"""Of a bcache volume on one disk that has seen everything, without `ebbgate_knob_changes_total`,
-which has one for each knob and actor: a few, and at most 257. packaging/README.md has the sums."""
+VOLUME_SERIES, DISK_SERIES = 335, 2
+"""Of a bcache volume on one disk that has seen everything, and of each further disk, without
+`ebbgate_knob_changes_total`, which has one for each knob and actor: a few, and at most 257."""
 
 
-def full_volume() -> VolumeStatus:
-    """A bcache volume whose every figure is known."""
+def full_volume(disks: Sequence[str]) -> VolumeStatus:
+    """A bcache volume on these disks whose every figure is known."""
     flow = {"ios": 1, "bytes": 1, "lat": [1] * 108}
     seen = tick(
         path={
@@ -376,25 +374,27 @@ def full_volume() -> VolumeStatus:
         gaps=[1] * 32,
         gaps_ns=[1] * 32,
         destage={"done_ios": 1, "done_bytes": 1},
-        lost=dict.fromkeys(("ring", "unmatched", "streams", "table"), 1),
+        lost=dict.fromkeys(("ring", "unmatched", "streams", "table", "reuse", "missed"), 1),
     )
     writes = CacheWrites("nvme0n1p1", 1)
     totals = Totals(1, tick_counts(seen), {}, 1, {"gate": 0, "streams": 0}, 1, writes)
-    knobs = {knob.name: {"value": "1", "owner": "kernel"} for knob in knobs_of(volume())}
+    rows = knobs_of(replace(volume(), disks=tuple(map(device, disks))))
+    knobs = {row.name: {"value": "1", "owner": "kernel"} for row in rows if row.readable}
     levels = dict.fromkeys(("time_to_full_s", "time_to_clean_s", "disturbance_ns"), 1)
     known = {"state": "dirty", "room_bytes": 0, "backing_depth_ios": 3, "in_use_ratio": 0.1}
     return live_status(**levels, **known, knobs=knobs, totals=totals_document(totals))
 
 
-@pytest.mark.parametrize("volumes", [0, 1, 4, 64])
-def test_the_series_of_a_host_are_those_of_its_volumes_and_a_few(volumes: int) -> None:
-    status = full_volume()
+@pytest.mark.parametrize(("volumes", "disks"), [(0, 1), (1, 1), (4, 3), (64, 1)])
+def test_the_series_of_a_host_are_those_of_its_volumes_and_a_few(volumes: int, disks: int) -> None:
+    status = full_volume(("sda", "sdb", "sdc")[:disks])
     live = {f"bcache{number}": TimedStatus(NOW_NS, status) for number in range(volumes)}
     statuses = Statuses(daemon_status(DAEMON), live)
     text = render(statuses, NOW_NS, True, True, HistoryFiles(1, 1, 1))
-    assert len(samples(text)) == HOST_SERIES + volumes * VOLUME_SERIES
+    assert len(samples(text)) == HOST_SERIES + volumes * (VOLUME_SERIES + DISK_SERIES * (disks - 1))
 
 
 def test_the_documentation_has_the_number_of_series() -> None:
     text = (REPO / "packaging" / "README.md").read_text()
+    assert f"each further disk below it has {DISK_SERIES} more" in text
     assert f"A host has {HOST_SERIES} series, and at most {VOLUME_SERIES} for each volume" in text
