@@ -10,7 +10,7 @@ from ebbgate.model.heat import CHUNK_BYTES, ChunkRun
 
 RUNS_MAX: Final = 1 << 15
 """About 5 MiB of memory in the daemon."""
-_PARTS_MAX: Final = 1 << 18
+PARTS_MAX: Final = 1 << 18
 """About 50 MiB of memory."""
 
 
@@ -20,12 +20,17 @@ class ChunkOwners:
     def __init__(self) -> None:
         self._whole: list[tuple[int, int, int]] = []
         self._parts: dict[tuple[int, int], int] = {}
+        self._most = PARTS_MAX
+
+    def bound(self, share: int) -> None:
+        """Take only so large a part (1/share) of all pieces from now on."""
+        self._most = min(PARTS_MAX, self._count() + PARTS_MAX // share)
 
     def add(self, group: int, start_bytes: int, length_bytes: int) -> None:
         """Add a piece of a group. Raises Unavailable where there are too many."""
-        if len(self._parts) + len(self._whole) >= _PARTS_MAX:
+        if self._count() >= self._most:
             raise Unavailable(
-                f"the files lie in more than {_PARTS_MAX} pieces",
+                f"the files lie in more than {self._most} pieces",
                 "name fewer files, or larger ones",
             )
         end_bytes = start_bytes + length_bytes
@@ -53,6 +58,9 @@ class ChunkOwners:
         merged.sort(key=lambda run: run.first - run.end)
         left_out = sum(run.end - run.first for run in merged[RUNS_MAX:])
         return tuple(sorted(merged[:RUNS_MAX], key=lambda run: run.first)), left_out
+
+    def _count(self) -> int:
+        return len(self._parts) + len(self._whole)
 
     def _add_part(self, chunk: int, group: int, length_bytes: int) -> None:
         key = (chunk, group)

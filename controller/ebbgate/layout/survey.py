@@ -51,8 +51,9 @@ _NOT_MATCHED: Final = "a pattern leads to too much"
 _OTHERWISE: Final = "for other reasons"
 _REASONS_OF_FILES: Final = REASONS_MAX - 3
 """The rest: `_OTHERWISE`, and the two bounds that `has_room` counts."""
-_GUEST_FILES_MAX: Final = FILES_MAX // 8
-"""So that a guest leaves room for others."""
+_GUEST_SHARE: Final = 8
+_GUEST_FILES_MAX: Final = FILES_MAX // _GUEST_SHARE
+"""So that a guest leaves room for others; the same share of pieces is for one."""
 _PIECES_MAX: Final = 1 << 17
 """Of one file. It takes about 100 MiB of memory then."""
 
@@ -159,6 +160,7 @@ def _of_guest(found: _Found, reader: ChainReader, path: Path, until_s: float) ->
         raise NotFound(f"{path}: the document beside it is gone")
     below = reader.read_next_image(path, looks_like(path))
     layers = {**said.on_image(below[disk_name(path)], ""), **below}
+    found.owners.bound(_GUEST_SHARE)
     for error in said.errors[:_GUEST_FILES_MAX]:
         found.leave_out("not known to its guest", error)
     files = said.files[: max(0, _GUEST_FILES_MAX - len(said.errors))]

@@ -85,7 +85,7 @@ def test_the_longest_runs_are_kept_where_there_are_too_many(
 
 
 def test_too_many_pieces_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_owners, "_PARTS_MAX", 3)
+    monkeypatch.setattr(chunk_owners, "PARTS_MAX", 3)
     owners = ChunkOwners()
     with pytest.raises(Unavailable, match="more than 3 pieces"):
         for number in range(5):
