@@ -136,6 +136,9 @@ def serve(request: dict[str, Any], commands: FileIO) -> None:
     while line:
         try:
             _serve_one(json.loads(line), commands)
+        except MemoryError:
+            # The files after it need less.
+            send_event("failed", text="what is known of it takes too much memory")
         except (EbbgateError, OSError) as error:
             if isinstance(error, BrokenPipeError | ConnectionResetError):
                 raise

@@ -359,5 +359,17 @@ def test_a_file_that_cannot_be_opened_ends_nothing_else(
     assert events[0]["text"] == "it is no regular file"
 
 
+def test_a_file_of_too_many_extents_ends_nothing_else(
+    machine: Machine, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> Target:
+        raise MemoryError
+
+    monkeypatch.setattr(touch, "open_file", fail)
+    events = ask({"touch": str(machine.path)}, {"touch": "/no"})
+    assert [each["event"] for each in events] == ["failed", "missing"]
+    assert events[0]["text"] == "what is known of it takes too much memory"
+
+
 def test_a_daemon_that_ends_meanwhile_ends_it(machine: Machine, ask: Ask) -> None:
     assert len(ask({"touch": str(machine.path)})) == 1
