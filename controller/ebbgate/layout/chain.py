@@ -24,7 +24,8 @@ from ebbgate.layout.mounts import Mounts
 from ebbgate.probes.dm_status import lvm_name
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
 
-_LAYERS_MAX: Final = 256
+_DEPTH_MAX: Final = 32
+"""Layers on each other; there may be any number of devices beside each other."""
 _TRIES: Final = 3
 TableOf = Callable[[str], Iterable[Target]]
 """Returns the table of a dm device by its name. Raises OSError."""
@@ -168,8 +169,8 @@ class ChainReader:
         if name in self._unfinished:
             raise Unavailable(f"{name} lies on itself", "see losetup --list")
         if name not in self._layers:
-            if len(self._layers) >= _LAYERS_MAX:
-                raise Unavailable(f"more than {_LAYERS_MAX} layers above {name}")
+            if len(self._unfinished) >= _DEPTH_MAX:
+                raise Unavailable(f"{_DEPTH_MAX} layers lie on {name}: more are not followed")
             self._layers[name] = Layer(LayerKind.DISK, name, 0)
             self._unfinished.add(name)
             self._layers[name] = read()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.device_mapper import Target
 from ebbgate.layout import fiemap, images
 from ebbgate.layout.chain import ChainReader, disk_name
 from ebbgate.layout.fiemap import ExtentFlag, FileLayout
@@ -180,3 +181,33 @@ def test_an_image_that_gets_more_data_while_it_is_read_is_read(
     monkeypatch.setattr(images, "qcow2_segments", moving)
     with pytest.raises(Unavailable, match="change while they are read"):
         reader.read_next_image(on_loop.image, ImageFormat.QCOW2)
+
+
+def test_files_may_lie_on_any_number_of_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeSysfs(tmp_path / "sys")
+    fake.disk("bcache0", BCACHE0, size_bytes=GIB)
+    machine = LayoutMachine(fake, tmp_path, monkeypatch)
+    reader = ChainReader(fake.sysfs, machine.mounts, {"bcache0": "bcache0"})
+    path = machine.file([DATA])
+    for number in range(300):
+        table = Target(0, 2048, "linear", f"{BCACHE0} {number * 2048}")
+        machine.mapped(f"dm-{number}", f"vg-{number}", f"253:{number}", table)
+        machine.holds_files(f"dm-{number}")
+        assert f"dm-{number}" in reader.read_next(path)
+    assert not reader.changed()
+
+
+def test_a_stack_of_too_many_layers_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeSysfs(tmp_path / "sys")
+    machine = LayoutMachine(fake, tmp_path, monkeypatch)
+    for number in range(300):
+        table = Target(0, 2048, "linear", f"253:{number + 1} 0")
+        machine.mapped(f"dm-{number}", f"vg-{number}", f"253:{number}", table)
+    machine.holds_files("dm-0")
+    reader = ChainReader(fake.sysfs, machine.mounts, {"bcache0": "bcache0"})
+    with pytest.raises(Unavailable, match="32 layers lie on dm-31"):
+        reader.read_next(machine.file([DATA]))
