@@ -21,6 +21,7 @@ import subprocess
 import sys
 
 VERSION = 1
+PROC = "/proc/self"
 MAPPED = ("ext2", "ext3", "ext4", "xfs")
 FILES_MAX = 10000
 ERRORS_MAX = FILES_MAX - 1  # One more says what was left out.
@@ -272,12 +273,12 @@ def stamp(handle: int) -> tuple[int, int]:
 
 def filesystem_of(handle: int) -> str:
     """The type of an open file's file system."""
-    words = read(f"/proc/self/fdinfo/{handle}").split()
+    words = read(f"{PROC}/fdinfo/{handle}").split()
     wanted = words[words.index("mnt_id:") + 1]
-    for line in read("/proc/self/mountinfo").splitlines():
-        front, _, back = line.partition(" - ")
-        if front.split()[0] == wanted:
-            return back.split()[0]
+    # A name may have any character but those that the kernel escapes.
+    for line in read(f"{PROC}/mountinfo").split("\n"):
+        if line.startswith(wanted + " "):
+            return line.partition(" - ")[2].partition(" ")[0]
     return ""
 
 
@@ -300,7 +301,7 @@ def number(device: int) -> str:
 
 
 def read(path: str) -> str:
-    with open(path, errors="replace") as file:
+    with open(path, errors="replace", newline="\n") as file:
         return file.read().strip()
 
 

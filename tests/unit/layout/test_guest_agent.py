@@ -138,6 +138,18 @@ def test_errors_beyond_the_limit_are_counted() -> None:
     assert said["errors"][2]["why"].startswith("one of 2 that are left out")
 
 
+def test_a_mount_with_an_odd_name_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users may mount file systems on folders of any name; the kernel escapes line feeds only."""
+    odd = b"41 1 0:9 / /mnt/a\v\vb\r\rc rw - fuse.x x rw\n"
+    (tmp_path / "mountinfo").write_bytes(odd + b"42 1 8:1 / / rw shared:1 - ext4 /dev/vda1 rw\n")
+    (tmp_path / "fdinfo").mkdir()
+    (tmp_path / "fdinfo/9").write_text("flags:\t0100000\nmnt_id:\t42\n")
+    monkeypatch.setattr(guest_agent, "PROC", str(tmp_path))
+    assert guest_agent.filesystem_of(9) == "ext4"
+
+
 def test_without_a_pattern_it_says_how_it_is_used() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-"], input=SOURCE, capture_output=True, text=True, check=False
