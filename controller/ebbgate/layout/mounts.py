@@ -56,7 +56,7 @@ class Mounts:
         """
         try:
             wanted = _field(self._self / "fdinfo" / str(handle), "mnt_id:")
-            text = (self._self / "mountinfo").read_text(errors="surrogateescape")
+            text = (self._self / "mountinfo").read_bytes().decode(errors="surrogateescape")
         except OSError:
             return Mount("")
         # A name may have any character but those that the kernel escapes.

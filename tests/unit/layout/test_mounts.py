@@ -12,14 +12,14 @@ from ebbgate.layout.mounts import Mount, Mounts
 MOUNTINFO = """\
 21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/root rw
 35 21 0:31 /vol /srv\\040x rw master:2 propagate_from:1 - btrfs /dev/sdb rw,subvol=/vol
-36 21 254:0 /data/mysql /var/my\\134sql\x85 rw,relatime shared:1 - ext4 /dev/root rw
+36 21 254:0 /data/mysql /var/my\\134sql\x85\r rw,relatime shared:1 - ext4 /dev/root rw
 """
 
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
     (tmp_path / "self/fdinfo").mkdir(parents=True)
-    (tmp_path / "self/mountinfo").write_text(MOUNTINFO)
+    (tmp_path / "self/mountinfo").write_bytes(MOUNTINFO.encode())
     return tmp_path
 
 
@@ -28,7 +28,7 @@ def proc(tmp_path: Path) -> Path:
     [
         ("21", Mount("ext4", "/")),
         ("35", Mount("btrfs", "/srv x")),
-        ("36", Mount("ext4", "/var/my\\sql\x85")),
+        ("36", Mount("ext4", "/var/my\\sql\x85\r")),
         ("9", Mount("")),
     ],
 )
