@@ -17,6 +17,7 @@ from ebbgate.errors import Unavailable
 from ebbgate.kernel.loop_device import LoopFile
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.layout.fiemap import Extent, is_realtime, read_layout
+from ebbgate.layout.mounts import Mounts
 from ebbgate.probes.block import whole_disk
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
 from ebbgate.warm.btrfs import device_of
@@ -202,9 +203,17 @@ def _device(file: File) -> tuple[int, int]:
     if devno is None or is_realtime(file.handle):
         raise Unavailable(
             f"the file system of {file.path} does not tell on which device its data lies",
-            "warm a part of the volume: --range VOLUME:FROM-TO",
+            _next_step(file.handle),
         )
     return devno
+
+
+def _next_step(handle: int) -> str:
+    """Return what to do about a file whose file system tells no device."""
+    mount = Mounts().of(handle)
+    if mount.filesystem == "overlay":
+        return mount.refusal
+    return "warm a part of the volume: --range VOLUME:FROM-TO"
 
 
 def _places(files: Sequence[File]) -> _Places:

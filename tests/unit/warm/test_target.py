@@ -13,6 +13,7 @@ import pytest
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.layout.fiemap import Extent, FileLayout
+from ebbgate.layout.mounts import Mount, Mounts
 from ebbgate.units import KIB
 from ebbgate.warm.plan import Piece
 from ebbgate.warm.target import Target, open_file, open_ranges, read_unit
@@ -40,6 +41,21 @@ def test_a_file_without_a_device_is_refused() -> None:
     assert "does not tell on which device" in refusal("/proc/self/maps") or "O_DIRECT" in refusal(
         "/proc/self/maps"
     )
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "step"),
+    [("overlay", "name the file in the folder below the overlay"), ("zfs", "--range VOLUME")],
+)
+def test_a_file_without_a_device_gets_the_next_step_for_its_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filesystem: str, step: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("ebbgate.warm.target.is_realtime", lambda _: True)
+    monkeypatch.setattr(Mounts, "of", lambda *_: Mount(filesystem))
+    with pytest.raises(Unavailable) as raised:
+        open_file(str(tmp_path / "file"))
+    assert step in raised.value.hint
 
 
 def test_a_file_is_read_in_the_order_of_the_device(
