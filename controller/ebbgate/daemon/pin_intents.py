@@ -174,7 +174,7 @@ class PinIntents:
             if event["event"] == "missing":
                 raise Unavailable(f"{path} cannot be opened: No such file or directory")
             if event["event"] != "opened":
-                raise Unavailable(event["text"])
+                raise Unavailable(event["text"], event.get("hint", ""))
             return event
         finally:
             await process.end()

@@ -7,8 +7,9 @@ I/O: files, sysfs; JSON lines on stdin and stdout.
     in   {"touch": PATH}, with "block_sizes" as in `worker`
     out  {"event": "opened", "devno", "mount", "inode", "generation", "bytes", "pieces", "blocks",
          "layout"},
-         {"event": "missing", "devno", "mount"}, or {"event": "failed"}. `mount`: the folder (or
-         file) on which it is mounted; of a missing file that of the folder in which it should be.
+         {"event": "missing", "devno", "mount"}, or {"event": "failed", "text", "hint"}. `mount`:
+         the folder (or file) on which it is mounted; of a missing file that of the folder in which
+         it should be.
          `layout`: a number that changes with the places of its pieces
     in   after `opened`: {"command": "skip"}, or {"command": "touch", "kind", "unit", "block",
          "backing", "burst", "step", "phase", "first", "rate"}; `first`: the place to begin with,
@@ -143,7 +144,8 @@ def serve(request: dict[str, Any], commands: FileIO) -> None:
             if isinstance(error, BrokenPipeError | ConnectionResetError):
                 raise
             text = error.message if isinstance(error, EbbgateError) else error.strerror
-            send_event("failed", text=text or "it could not be read")
+            hint = error.hint if isinstance(error, EbbgateError) else ""
+            send_event("failed", text=text or "it could not be read", hint=hint)
         line = commands.readline()
 
 

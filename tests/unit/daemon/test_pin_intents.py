@@ -271,7 +271,10 @@ def test_a_file_that_grows_beyond_the_limit_is_not_touched_any_more(people: Peop
         ({**OPENED, "bytes": 0}, "there is nothing to pin"),
         ({**OPENED, "devno": [8, 1]}, "is not on one cached volume"),
         (GONE, "No such file or directory"),
-        ({"event": "failed", "text": "/srv/a is no regular file"}, "is no regular file"),
+        (
+            {"event": "failed", "text": "it is a folder", "hint": "name files"},
+            "folder\n  name files",
+        ),
         ({}, "the reading process has ended"),
     ],
 )

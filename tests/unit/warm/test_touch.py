@@ -351,12 +351,12 @@ def test_a_file_that_cannot_be_opened_ends_nothing_else(
     machine: Machine, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: str) -> Target:
-        raise Unavailable("it is no regular file")
+        raise Unavailable("it is no regular file", "name files")
 
     monkeypatch.setattr(touch, "open_file", fail)
     events = ask({"touch": str(machine.path)}, {"touch": "/" + "a" * 300}, {"touch": "/no"})
     assert [each["event"] for each in events] == ["failed", "failed", "missing"]
-    assert events[0]["text"] == "it is no regular file"
+    assert (events[0]["text"], events[0]["hint"]) == ("it is no regular file", "name files")
 
 
 def test_a_file_of_too_many_extents_ends_nothing_else(
