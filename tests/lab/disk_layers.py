@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Layers between a disk and a cached volume: partition, md raid1, LVM, dm-crypt. I/O: the guest.
+"""Layers between a disk and a cached volume: partition, md raid1, LVM, dm-crypt, multipath.
+
+I/O: the guest.
 
 Each takes the kernel names of what is below it and yields its own.
 """
@@ -22,6 +24,7 @@ _NO_UDEV: Final = ("--noudevsync", "--noudevrules")
 _MD: Final = "md0"
 _VG: Final = "below"
 _SECRET: Final = "below-secret"
+_PATHS: Final = "below-paths"
 
 
 @contextmanager
@@ -98,6 +101,21 @@ def crypt(guest: Session, below: str) -> Iterator[str]:
         yield _kernel_name(guest, _SECRET)
     finally:
         guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", _SECRET])
+
+
+@contextmanager
+def multipath(guest: Session, disk: str) -> Iterator[str]:
+    """A multipath device with one path, a whole disk, and a uuid as multipathd's."""
+    dm_parts.prepare(guest, ("dm-multipath", "dm-round-robin"))
+    sectors = guest.read(f"/sys/class/block/{disk}/size")
+    table = f"0 {sectors} multipath 0 0 1 1 round-robin 0 1 1 /dev/{disk} 1"
+    uuid = ("--uuid", f"mpath-{_PATHS}")
+    guest.check(["dmsetup", "create", *_NO_UDEV, _PATHS, *uuid, "--table", table])
+    try:
+        guest.check(["dmsetup", "mknodes", _PATHS])
+        yield _kernel_name(guest, _PATHS)
+    finally:
+        guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", _PATHS])
 
 
 def _kernel_name(guest: Session, name: str) -> str:

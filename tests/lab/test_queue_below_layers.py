@@ -29,7 +29,7 @@ from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
 from tests.lab.devices import MIB, Ssd, as_sold, control_path
-from tests.lab.disk_layers import Layer, crypt, linear_volume, partition, raid1
+from tests.lab.disk_layers import Layer, crypt, linear_volume, multipath, partition, raid1
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
 from tests.lab.hdd_control import HddControl
@@ -169,6 +169,39 @@ def test_all_disks_below_the_layers_are_shallow_in_a_gap_and_as_before_afterward
             assert knob in restored
         assert disks.queues() == before
         assert others.queues() == others_before
+
+
+@pytest.mark.full
+def test_the_scheduler_is_that_of_the_multipath_device(sold_guest: Session) -> None:
+    """It sends whole requests past the scheduler of its path, which must take the longest ones."""
+    guest, disks = sold_guest, Disks(sold_guest, ("hdd0",))
+    guest.check(f"rm -rf {STATE_DIR}; mkdir -p {POLICIES}")
+    guest.put_file(f"{POLICIES}/shallow.yaml", SHALLOW)
+    before = disks.queues()
+    with multipath(guest, guest.device("hdd0")) as top:
+        guest.name_device("layers", top)
+        queue = [f"/sys/block/{top}/{each}" for each in _QUEUE if each != _DEPTH]
+
+        def above() -> dict[str, str]:
+            return {
+                path: selected(text or "missing") for path, text in guest.read_many(queue).items()
+            }
+
+        with BcacheStack(guest, hdd="layers", settings=gap_drain.QUIET_CACHE) as stack:
+            stack.expect_changed("writeback_rate")
+            above_before = above()
+            assert above_before[queue[0]] == "mq-deadline"
+            with Product(guest) as product:
+                product.wait_until(lambda: above()[queue[0]] == "bfq" or None, 30, "bfq above")
+                with disks.slow():
+                    fio.run(guest, gap_drain.fill_job(stack.device, _DIRTY), seed=6)
+                    queues_turn(product, disks, SHALLOW_DEPTH)
+                    paths = disks.queues()
+                    product.stop(signal.SIGKILL)
+                assert paths == before | {path: SHALLOW_DEPTH for path in paths if _DEPTH in path}
+                restored = product.cli("restore")
+                assert f"scheduler:{top}" in restored
+                assert (above(), disks.queues()) == (above_before, before)
 
 
 def in_a_gap(product: Product, stack: BcacheStack, disks: Disks) -> None:
