@@ -104,7 +104,16 @@ def with_context(command: Command) -> Command:
 
 def volume_argument(required: bool = True) -> Callable[[Command], Command]:
     """Pass the name of a volume; shells complete it."""
-    return click.argument("volume", required=required, shell_complete=_volume_names)
+    return click.argument(
+        "volume", required=required, callback=_not_empty, shell_complete=_volume_names
+    )
+
+
+def _not_empty(_ctx: click.Context, _param: click.Parameter, name: str | None) -> str | None:
+    """An empty variable of a script must not mean all volumes. Raises UsageError."""
+    if name == "":
+        raise UsageError("the name of the volume is empty", "list the volumes: ebbgate status")
+    return name
 
 
 def _volume_names(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:

@@ -57,7 +57,7 @@ class HotSetFiles:
             raise UsageError("--save and --restore do not go together", _HINT)
         if self.force and not self.save:
             raise UsageError("--force is for --save", _HINT)
-        if self.volume and not self.restore:
+        if self.volume is not None and not self.restore:
             raise UsageError("--volume is for --restore", "for a part of one: --range")
 
 
@@ -119,4 +119,4 @@ def restore_request(
     args = {"ranges": ranges_to_text(found.hot.ranges), "chunk_bytes": found.hot.chunk_bytes}
     if asked.volume is None and found.uuid:
         return None, {**args, "uuid": found.uuid}
-    return named(context, asked.volume or found.volume), args
+    return named(context, found.volume if asked.volume is None else asked.volume), args

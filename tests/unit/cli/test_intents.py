@@ -64,6 +64,15 @@ def test_hold_is_for_one_or_all_and_can_be_taken_back(
     assert (intent["kind"], intent["volume"], intent["args"]) == ("hold", volume, {"on": on})
 
 
+@pytest.mark.parametrize("command", ["hold", "restore", "status", "doctor", "enforce", "release"])
+def test_an_empty_name_does_not_mean_all_volumes(cli: Cli, command: str) -> None:
+    with cli.daemon(answers=(True, "done")):
+        result = cli(command, "")
+        assert cli.intents() == []
+    assert (result.code, result.out) == (64, "")
+    assert "the name of the volume is empty" in result.err
+
+
 def test_json_has_request_and_outcome(cli: Cli) -> None:
     with cli.daemon(answers=(True, "bcache0: mode enforce")):
         document = cli("enforce", "bcache0", "--json").document
