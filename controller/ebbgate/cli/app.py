@@ -93,7 +93,8 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS:
+        # A completion must print nothing.
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
             raise UsageError(f"no such command: {args[0]}", _nearest_command(args[0]))
         return super().resolve_command(ctx, args)
 

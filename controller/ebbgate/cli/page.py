@@ -42,7 +42,8 @@ class Page:
 
     def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
         """Print text; it wraps at its indent."""
-        for part in textwrap.wrap(clean_lines(text), self._console.width - indent) or [""]:
+        width = max(1, self._console.width - indent)
+        for part in textwrap.wrap(clean_lines(text), width) or [""]:
             self._console.print(Text(" " * indent + part, style=style))
 
     def command(self, text: str, *, indent: int = 0) -> None:

@@ -72,6 +72,12 @@ def test_json_is_complete_in_any_encoding(folder: Path) -> None:
         assert str(policy) in json.dumps(json.loads(done.stdout), ensure_ascii=False)
 
 
+def test_a_completion_prints_no_error(folder: Path) -> None:
+    words = {"COMP_WORDS": "ebbgate nosuch ", "COMP_CWORD": "2"}
+    done = run(folder, ["x"], subprocess.PIPE, _EBBGATE_COMPLETE="bash_complete", **words)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_closed_stdout_stops_no_command(folder: Path) -> None:
     argv = ["sh", "-c", 'exec "$@" >&-', "sh", *machine.argv(folder, "status", "--json")]
     done = subprocess.run(argv, env=environment(), capture_output=True, check=False)

@@ -271,6 +271,14 @@ def test_knobs_of_the_kernel_are_not_listed(cli: Cli) -> None:
         assert "sequential_cutoff" not in cli("status", "bcache0").out
 
 
+@pytest.mark.parametrize("words", [("status",), ("status", "bcache0"), ("doctor",)])
+def test_the_narrowest_terminal_ends_nothing(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "2")
+    assert cli(*words).code == 0
+
+
 @pytest.mark.parametrize("words", [("status",), ("status", "bcache0")])
 def test_it_fits_80_columns(cli: Cli, words: tuple[str, ...]) -> None:
     with cli.daemon() as store:
