@@ -47,7 +47,9 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     """
     parsed, unread = _parsed(files)
     documents = [each.document for each in parsed if each.document is not None]
-    linked = link(documents, reader.shipped(), neighbours(files))
+    # The folder of one that cannot be read may not be readable either.
+    beside = neighbours(path for path in files if path not in unread)
+    linked = link(documents, reader.shipped(), beside)
     problems = (*(problem for each in parsed for problem in each.problems), *linked.problems)
     notes = [note for each in parsed for note in each.notes]
     good = [_document(each) for each in linked.documents]

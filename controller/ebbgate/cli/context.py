@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ebbgate.config.settings import Config, load_config, load_folders
-from ebbgate.errors import ConfigError, EbbgateError, PermissionDenied, UsageError
+from ebbgate.errors import ConfigError, EbbgateError, NotFound, PermissionDenied, UsageError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.log_messages.service import RESTORE_FAILED
 from ebbgate.probes.topology import discover
@@ -132,6 +132,16 @@ class Seconds(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
         return found
+
+
+def absolute_path(path: str) -> str:
+    """Make a path absolute. Raises NotFound in a folder that was deleted."""
+    try:
+        return str(Path(path).absolute())
+    except FileNotFoundError as error:
+        raise NotFound(
+            f"{path}: the current folder was deleted", "change to another one, or give a full path"
+        ) from error
 
 
 def duration_of(option: str, text: str, hint: str = "") -> int:

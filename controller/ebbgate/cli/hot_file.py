@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, UsageError
+from ebbgate.errors import ActuationError, NotFound, PermissionDenied, UsageError
 from ebbgate.intents.protocol import NAME_LENGTH_MAX
 from ebbgate.model.hot_set import CHUNKS_MAX, ChunkRange, HotSet, check_ranges
 from ebbgate.text import clean_text
@@ -40,7 +40,12 @@ class SavedHotSet:
 
 
 def save(path: Path, found: SavedHotSet, *, force: bool) -> None:
-    """Write a new file at once or not at all; `force`: replace one. Raises EbbgateError."""
+    """Write a new file at once or not at all; `force`: replace one.
+
+    Raises UsageError, PermissionDenied, and ActuationError for other reasons.
+    """
+    if not path.name:
+        raise UsageError(f"{path} is a folder", "give the path of a new file")
     partial = path.with_name(f".{path.name[:64]}.{secrets.token_hex(4)}")
     try:
         with partial.open("x", encoding="utf-8") as file:
@@ -56,7 +61,7 @@ def save(path: Path, found: SavedHotSet, *, force: bool) -> None:
     except PermissionError as error:
         raise PermissionDenied(f"{path} cannot be written", "choose another folder") from error
     except OSError as error:
-        raise EbbgateError(
+        raise ActuationError(
             f"{path} cannot be written: {error.strerror}", "choose another folder"
         ) from error
     finally:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -71,8 +72,10 @@ def hot_set_options(command: Command) -> Command:
 def save_hot_set(context: Context, asked: HotSetFiles, volumes: Sequence[str]) -> Document:
     """Write which parts of the one volume named are hot; return what the file has."""
     assert asked.save is not None
-    if asked.save.exists() and not asked.force:
-        raise UsageError(f"{asked.save} exists", "to replace it: --force")
+    # Of a path that cannot be looked at `save` names the error.
+    with suppress(OSError):
+        if asked.save.exists() and not asked.force:
+            raise UsageError(f"{asked.save} exists", "to replace it: --force")
     if len(volumes) > 1:
         raise UsageError("--save takes one volume", _HINT)
     name = volumes[0] if volumes else _only_volume(context)

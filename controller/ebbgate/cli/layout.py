@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, Document, emit, print_error, with_context
+from ebbgate.cli.context import (
+    Context,
+    Document,
+    absolute_path,
+    emit,
+    print_error,
+    with_context,
+)
 from ebbgate.cli.relations import Tables, table_options
 from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.layout import guest, guest_agent
@@ -56,7 +63,9 @@ class _Asked:
     disk: str
 
     def check(self) -> None:
-        """Raises UsageError for words that do not go together."""
+        """Raises UsageError for words that do not go together, and NotFound for a relative path in
+        a folder that was deleted.
+        """
         if self.agent and (not self.image or len(self.path) != 1 or self.tables):
             raise UsageError(
                 "--agent needs the one image of the guest's disk",
@@ -68,6 +77,8 @@ class _Asked:
             )
         if not self.path and not self.tables:
             raise UsageError("nothing to show", "name a file, a block device or a --relation")
+        for each in self.path:
+            absolute_path(each)
 
 
 @layout.command()
@@ -168,7 +179,7 @@ def _guest(
     said = _said(asked.agent or "")
     for error in said.errors:
         yield partial(_given, Unavailable(error, "see it in the guest"))
-    path = Path(asked.path[0]).absolute()
+    path = Path(absolute_path(asked.path[0]))
     for each in locator.locate_guest(said, path, image, asked.disk):
         yield partial(_given, each)
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, Document, emit, with_context
+from ebbgate.cli.context import Context, Document, absolute_path, emit, with_context
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.intents import ask, draw_outcome
 from ebbgate.cli.snapshot import daemon_document
@@ -41,7 +40,7 @@ def pin(context: Context, path: str) -> None:
     deleted or replaced by another one; a file system or bind mount that is not mounted only makes
     it wait.
     """
-    args = {"path": _absolute(path)}
+    args = {"path": absolute_path(path)}
     emit(context, ask(context, IntentKind.PIN, None, args), draw_outcome)
 
 
@@ -53,7 +52,8 @@ def unpin(context: Context, pin: str) -> None:
 
     What is in the cache stays there until the kernel needs the room.
     """
-    args: dict[str, Any] = {"pin": int(pin)} if _NUMBER.fullmatch(pin) else {"path": _absolute(pin)}
+    number = _NUMBER.fullmatch(pin)
+    args: dict[str, Any] = {"pin": int(pin)} if number else {"path": absolute_path(pin)}
     emit(context, ask(context, IntentKind.UNPIN, None, args), draw_outcome)
 
 
@@ -76,7 +76,3 @@ def pins(context: Context) -> None:
             page.line(f"{volume}: {format.pin(pin)}")
 
     emit(context, document, draw)
-
-
-def _absolute(path: str) -> str:
-    return str(Path(path).absolute())

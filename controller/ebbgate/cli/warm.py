@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ebbgate.cli import format
-from ebbgate.cli.context import Context, Document, emit, print_error, with_context
+from ebbgate.cli.context import (
+    Context,
+    Document,
+    absolute_path,
+    emit,
+    print_error,
+    with_context,
+)
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.hot_set import HotSetFiles, hot_set_options, restore_request, save_hot_set
 from ebbgate.cli.intents import Late, ask, draw_outcome, named
@@ -191,7 +198,7 @@ def _rows(found: Sequence[FoundJob]) -> list[Document]:
 
 def _requests(context: Context, paths: Sequence[str], part: str | None) -> Iterator[WarmRequest]:
     for path in paths:
-        yield None, {"path": str(Path(path).absolute())}
+        yield None, {"path": absolute_path(path)}
     if part is not None:
         name, _, span = part.rpartition(":")
         start, dash, end = span.partition("-")

@@ -72,11 +72,19 @@ def check_removal(file: str, folder: Path) -> tuple[Diagnostic, ...]:
 
 def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
     """Return the other readable policies in the folders of these files."""
-    given = {path.resolve() for path in files}
-    folders = {path.resolve().parent for path in files}
+    given = {_resolved(path) for path in files}
+    folders = {path.parent for path in given}
     found = {name: text for folder in folders for name, text in _texts(folder).items()}
     parsed = (parse(text, name) for name, text in found.items() if Path(name) not in given)
     return [each.document for each in parsed if each.document is not None]
+
+
+def _resolved(path: Path) -> Path:
+    """Return the path without links; as it is in a folder that was deleted."""
+    try:
+        return path.resolve()
+    except OSError:
+        return path
 
 
 def by_name(name: str, folder: Path | None = None) -> PolicyDocument:
@@ -98,9 +106,17 @@ def named(name: str, folder: Path | None = None) -> PolicyDocument:
     try:
         return by_name(name, folder)
     except NotFound:
-        if not Path(name).is_file():
+        if not _may_be_file(Path(name)):
             raise
     return of_file(Path(name))
+
+
+def _may_be_file(path: Path) -> bool:
+    """Return whether a path is a file; true if that cannot be known: reading it names the error."""
+    try:
+        return path.is_file()
+    except OSError:
+        return True
 
 
 def of_file(path: Path) -> PolicyDocument:

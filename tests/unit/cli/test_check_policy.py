@@ -151,6 +151,14 @@ def test_json_names_an_unreadable_file_and_still_checks_the_others(
     assert (unread["message"], unread["next_step"]) == ("no such file", "check the path")
 
 
+def test_json_names_a_file_whose_folder_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
+    good = keep(tmp_path, "p.yaml", EXAMPLE)
+    bad = str(tmp_path / ("a" * 300) / "q.yaml")
+    result = cli("check-policy", good, bad, "--json")
+    assert (result.code, len(result.document["policies"])) == (78, 1)
+    assert [each["file"] for each in result.document["problems"]] == [bad]
+
+
 @pytest.mark.parametrize("text", ["", "[", "version: 1\n", "\x00", "a: &b 1\nc: *b\n"])
 def test_every_problem_has_a_next_step(cli: Cli, tmp_path: Path, text: str) -> None:
     document = cli("check-policy", keep(tmp_path, "p.yaml", text), "--json").document

@@ -39,6 +39,20 @@ def test_a_path_is_sent_as_absolute(
     ]
 
 
+def test_a_relative_path_in_a_deleted_folder_is_an_error(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for words in (("pin", "a"), ("unpin", "a"), ("warm", "a"), ("layout", "show", "a")):
+        result = cli(*words)
+        assert (result.code, result.out) == (66, "")
+        assert result.err.startswith("ebbgate: a: the current folder was deleted\n")
+    assert cli("check-policy", "a").code == 66
+
+
 @pytest.mark.parametrize("word", ["9" * 5000, "9" * 19, "\u0663"])
 def test_what_is_no_number_of_a_pin_is_a_path(cli: Cli, word: str) -> None:
     with cli.daemon(answers=(True, "done")):

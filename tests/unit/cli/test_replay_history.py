@@ -86,6 +86,7 @@ def test_the_present_policy_may_be_chosen_by_uuid(lived: Cli) -> None:
         (("replay", "--history", "nosuch"), 66, "no such volume: nosuch"),
         (("replay", "--history", "bcache0"), 69, "nothing was recorded yet"),
         (("replay", "--history", "bcache0", "--policy", "x"), 66, "unknown policy: x"),
+        (("replay", "--history", "bcache0", "--policy", "x" * 300), 78, "File name too long"),
     ],
 )
 def test_an_impossible_replay_is_an_error(

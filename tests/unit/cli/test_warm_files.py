@@ -99,6 +99,15 @@ def test_a_folder_that_cannot_be_written_is_named(cli: Cli) -> None:
     assert "/proc/none/hot cannot be written" in result.err
 
 
+def test_a_path_that_cannot_be_looked_at_is_named(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / ("a" * 300)
+    with cli.daemon(answers=lambda _: (True, TEXT, DATA)):
+        result = cli("warm", "--save", str(file), "bcache0")
+        empty = cli("warm", "--save", "", "--force", "bcache0")
+    assert (result.code, "cannot be written: File name too long" in result.err) == (74, True)
+    assert (empty.code, ". is a folder" in empty.err) == (64, True)
+
+
 @pytest.mark.parametrize("data", [{}, {**DATA, "ranges": "x"}, {**DATA, "chunk_bytes": 5}])
 def test_an_answer_of_another_release_is_an_error(
     cli: Cli, file: Path, data: dict[str, str | int]
