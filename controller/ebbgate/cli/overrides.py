@@ -29,7 +29,9 @@ def parse_by(text: str, wall_ns: int) -> int:
     # Without a zone, so that the time of day is right across a change to or from summer time.
     due = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0, tzinfo=None)
     if due.astimezone() <= now:
-        due += timedelta(days=1)
+        # When the clock goes back, it shows an hour twice.
+        again = due.replace(fold=1)
+        due = again if again.astimezone() > now else due + timedelta(days=1)
     return round((due.astimezone() - now).total_seconds() * NS_PER_S)
 
 

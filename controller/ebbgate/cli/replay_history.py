@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from ebbgate.cli import format
@@ -47,7 +47,7 @@ def history_run(
 def _draw(page: Page, names: Document, run: DryRun) -> None:
     since, until = _when(run.from_unix_ns), _when(run.until_unix_ns)
     page.line(
-        f"{names['volume']} from {since} to {until}: {run.frames} samples,"
+        f"{names['volume']} from {since} to {until} UTC: {run.frames} samples,"
         f" {format.ratio(run.coverage_ratio)} of the time; {names['against']} -> {names['policy']}"
     )
     page.gap()
@@ -74,7 +74,7 @@ def _draw_differences(page: Page, run: DryRun) -> None:
         )
         for each in sorted(longest, key=lambda each: each.at_unix_ns)
     ]
-    page.table(("AT", "FOR", "SETTING", "CHANGE"), rows)
+    page.table(("AT (UTC)", "FOR", "SETTING", "CHANGE"), rows)
     left = len(run.differences) - len(rows) + run.left_out
     if left:
         page.line(f"and {left} shorter differences (all of them: --json)", "dim")
@@ -99,4 +99,4 @@ def _length_ns(difference: Difference) -> int:
 
 
 def _when(unix_ns: int) -> str:
-    return f"{datetime.fromtimestamp(unix_ns / NS_PER_S):%m-%d %H:%M:%S}"
+    return f"{datetime.fromtimestamp(unix_ns / NS_PER_S, UTC):%m-%d %H:%M:%S}"

@@ -110,9 +110,13 @@ def test_a_drain_by_a_time_of_day(cli: Cli) -> None:
         (1_743_289_200, "06:00", 5),  # the night in which it does
         (1_761_429_600, "06:00", 7),  # the night in which it goes back
         (1_743_202_800, "00:00", 24),  # now is the next day's
+        (1_761_438_600, "02:15", 0.75),  # 02:30, before the clock goes back
+        (1_761_442_200, "02:45", 0.25),  # 02:30, after it went back
     ],
 )
-def test_the_time_of_day_is_the_next_one_across_summer_time(now: int, by: str, hours: int) -> None:
+def test_the_time_of_day_is_the_next_one_across_summer_time(
+    now: int, by: str, hours: float
+) -> None:
     assert parse_by(by, now * NS_PER_S) == hours * HOUR_NS
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,22 @@ def test_the_page_has_differences_gates_and_notes(lived: Cli) -> None:
     assert "GATE" in result.out
     assert "- the history does not keep run lengths" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_times_are_of_the_same_zone_as_those_of_explain(
+    lived: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "XXX-5")
+    time.tzset()
+    try:
+        words = ("bcache0", "--since", "30s", "--policy", "observe-only")
+        out = lived(*run(lived, *words)).out
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    start = datetime.fromtimestamp(START_NS / NS_PER_S, UTC)
+    assert f"from {start:%m-%d %H:%M:%S} to " in out
+    assert "AT (UTC)" in out
 
 
 def test_replay_json_has_all_figures(lived: Cli) -> None:
