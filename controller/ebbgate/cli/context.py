@@ -6,7 +6,6 @@ I/O: reads the settings file; stdout and stderr.
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ebbgate.cli.output import json_text
 from ebbgate.config.settings import Config, load_config, load_folders
 from ebbgate.errors import ConfigError, EbbgateError, NotFound, PermissionDenied, UsageError
 from ebbgate.kernel.sysfs import Sysfs
@@ -171,10 +171,7 @@ def emit(context: Context, document: Document, draw: Callable[[Page, Document], 
 
 def print_json(document: Document) -> None:
     """Print one JSON document; keys keep their order."""
-    # Another encoding may lack a character, which JSON can escape.
-    utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
-    text = json.dumps(document, indent=2, ensure_ascii=not utf8)
-    sys.stdout.write(f"{escape_json(text)}\n")
+    sys.stdout.write(f"{json_text(document, indent=2)}\n")
     sys.stdout.flush()
 
 

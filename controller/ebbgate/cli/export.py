@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, Final
 
+from ebbgate.cli.output import json_text
 from ebbgate.store.rollup import COLUMNS
-from ebbgate.text import clean_lines, escape_json
+from ebbgate.text import clean_lines
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "samples": COLUMNS,
@@ -77,7 +78,7 @@ def _write_json(rows: Iterable[Mapping[str, Any]], out: IO[str]) -> None:
     """Write one array, one row per line."""
     before = "["
     for row in rows:
-        out.write(f"{before}\n{escape_json(json.dumps(row, ensure_ascii=False))}")
+        out.write(f"{before}\n{json_text(row)}")
         before = ","
     out.write("\n]\n" if before == "," else "[]\n")
 

@@ -6,13 +6,16 @@ I/O: the three standard streams.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
+import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ebbgate.errors import OutputError
+from ebbgate.text import escape_json
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -44,6 +47,12 @@ class _Stderr(io.FileIO):
             return super().write(data)
         except OSError:
             return memoryview(data).nbytes
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """Encode a value for stdout, whose encoding may lack a character, which JSON can escape."""
+    utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+    return escape_json(json.dumps(value, indent=indent, ensure_ascii=not utf8))
 
 
 def open_streams() -> None:

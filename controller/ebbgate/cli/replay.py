@@ -42,7 +42,7 @@ _COLOURS = {"-": "red", "+": "green", " ": "dim"}
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("file", type=click.Path(), required=False)
 @click.option(
     "--policy",
     default=ADAPTIVE,

@@ -57,6 +57,18 @@ def test_rows_are_exported_alike_as_csv_and_json(
             assert cell == ("" if value is None else json.dumps(value) if nested else str(value))
 
 
+def test_json_is_complete_in_any_encoding(
+    cli: Cli, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.store.add_decision(decision(proposal(reason="n\u00e4chtlich")), harness.wall_ns)
+    harness.seconds(90, **load(3))
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="replace")
+    monkeypatch.setattr("sys.stdout", file)
+    cli("report", "--export", "decisions", "--json")
+    (row,) = json.loads(file.buffer.getvalue())
+    assert row["proposals"][0]["reason"] == "n\u00e4chtlich"
+
+
 def test_an_export_keeps_unknown_apart_from_zero(cli: Cli, harness: StoreHarness) -> None:
     harness.wall_ns = NOW_NS - NS_PER_S
     harness.seconds(1, dirty_bytes=0)

@@ -64,6 +64,12 @@ def test_the_volumes_of_this_machine_are_offered(tmp_path: Path) -> None:
         assert shell.get_completions([command], "x") == []
 
 
+@pytest.mark.parametrize("command", ["warm", "pin", "unpin", "replay", "check-policy"])
+def test_paths_are_completed_by_the_shell(command: str) -> None:
+    shell = ShellComplete(app, {"obj": Context()}, "ebbgate", "_EBBGATE_COMPLETE")
+    assert [item.type for item in shell.get_completions([command], "/srv")] == ["file"]
+
+
 @pytest.mark.parametrize("shell", completion.FILES)
 def test_each_script_asks_the_program(shell: str, scripts: Path) -> None:
     script = (scripts / "scripts" / completion.FILES[shell]).read_text()
