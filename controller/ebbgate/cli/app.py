@@ -99,8 +99,18 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class _FilledPath(click.Path):
+    """A path that is not empty: that would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Fails for an empty variable of a script."""
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _path_option(name: str, metavar: str, about: str) -> Callable[[Command], Command]:
-    return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=about)
+    return click.option(name, type=_FilledPath(path_type=Path), metavar=metavar, help=about)
 
 
 @click.group(cls=Commands, epilog=EPILOG)

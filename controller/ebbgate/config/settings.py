@@ -166,7 +166,7 @@ def load_config(  # noqa: PLR0913 - one per option of the programs
     """
     env = os.environ if environ is None else environ
     config = _with_folders(_from_file(path), env, state_dir, runtime_dir)
-    if "EBBGATE_PROBE" in env:
+    if env.get("EBBGATE_PROBE"):
         config = replace(config, probe_path=Path(env["EBBGATE_PROBE"]))
     if probe_path is not None:
         config = replace(config, probe_path=probe_path)
@@ -220,9 +220,10 @@ def _with_folders(
     config: Config, env: Mapping[str, str], state_dir: Path | None, runtime_dir: Path | None
 ) -> Config:
     """Return the settings with the folders of the environment and of the options."""
-    if "EBBGATE_STATE_DIR" in env:
+    # An empty variable counts as none: it would be the current folder.
+    if env.get("EBBGATE_STATE_DIR"):
         config = replace(config, state_dir=Path(env["EBBGATE_STATE_DIR"]))
-    if "EBBGATE_RUNTIME_DIR" in env:
+    if env.get("EBBGATE_RUNTIME_DIR"):
         config = replace(config, runtime_dir=Path(env["EBBGATE_RUNTIME_DIR"]))
     if state_dir is not None:
         config = replace(config, state_dir=state_dir)

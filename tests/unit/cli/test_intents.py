@@ -234,6 +234,7 @@ def test_an_ordinary_disk_is_no_volume(cli: Cli, command: str) -> None:
         (("enforce",), "Missing argument 'VOLUME'", "see ebbgate enforce --help"),
         (("status", "--colour"), "No such option: --colour", "see ebbgate status --help"),
         (("record", "bcache0", "--wait", "soon"), "--wait: not a duration", ""),
+        (("--state-dir", "", "restore"), "'--state-dir': the path is empty", ""),
     ],
 )
 def test_a_wrong_command_line_is_64(

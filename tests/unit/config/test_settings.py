@@ -100,6 +100,8 @@ def test_the_default_mode_is_advise(tmp_path: Path) -> None:
 def test_options_take_precedence_over_environment_and_file(tmp_path: Path) -> None:
     file = tmp_path / "ebbgate.toml"
     file.write_text(WHOLE)
+    empty = {f"EBBGATE_{name}": "" for name in ("STATE_DIR", "RUNTIME_DIR", "PROBE")}
+    assert load_config(environ=empty) == load_config(environ={})
     environ = {"EBBGATE_STATE_DIR": "/from/env", "EBBGATE_PROBE": "/env/probe"}
     environ["EBBGATE_RUNTIME_DIR"] = "/env/run"
     config = load_config(file, environ=environ)
