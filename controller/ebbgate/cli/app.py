@@ -33,7 +33,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "set": ("ebbgate.cli.overrides", "Set a knob to a value, for a time or until released."),
     "drain": ("ebbgate.cli.overrides", "Write all dirty data back by a given time."),
     "release": ("ebbgate.cli.overrides", "Return knobs to ebbgate; end set, drain and hold."),
-    "warm": ("ebbgate.cli.warm", "Read files into the cache; show, pause and cancel that."),
+    "warm": ("ebbgate.cli.warm", "Read files into the cache, as jobs; list the jobs."),
     "jobs": ("ebbgate.cli.warm", "List, pause, resume and cancel what warm does."),
     "pin": ("ebbgate.cli.pins", "Keep a file in the cache until it is unpinned or gone."),
     "unpin": ("ebbgate.cli.pins", "End a pin."),
@@ -58,7 +58,7 @@ Terms:
   write-back  copying dirty data to the backing device; also: destage, drain
   knob        a setting of the kernel's cache, such as sequential_cutoff
   gate        how much write-back ebbgate allows now: held, closed,
-              paced, resting, open, or released (the kernel's own settings)
+              paced, resting, open, or kernel (its own settings; in JSON: released)
   regime      the kind of load now: gap, burst, stream or light
 
 \b
