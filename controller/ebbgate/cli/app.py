@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ import click
 from ebbgate import __version__
 from ebbgate.cli.context import Command, Context, Seconds, print_error, with_context
 from ebbgate.cli.output import discard_output, open_streams
-from ebbgate.errors import EbbgateError, OutputError, UsageError
+from ebbgate.errors import EbbgateError, InternalError, OutputError, UsageError
 
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
@@ -144,6 +145,20 @@ def main(argv: Sequence[str] | None = None, context: Context | None = None) -> i
     """Run one command and return its exit code. Never raises, whatever the user typed."""
     context = context or Context()
     open_streams()
+    try:
+        return _run(argv, context)
+    except Exception as error:
+        if not context.json:
+            traceback.print_exc()
+        lines = "the lines that it prints without --json" if context.json else "these lines"
+        text = f"internal error: {type(error).__name__}: {error}"
+        wrong = InternalError(text, f"please report it, with {lines}")
+        print_error(wrong, context.json)
+        return wrong.exit_code
+
+
+def _run(argv: Sequence[str] | None, context: Context) -> int:
+    """Run one command and return its exit code. Raises only what no user can cause."""
     try:
         result = app.main(
             list(argv) if argv is not None else None,

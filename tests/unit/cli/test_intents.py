@@ -267,6 +267,21 @@ def test_errors_have_one_shape_in_json(cli: Cli) -> None:
         assert sorted(error) == ["code", "hint", "message"]
 
 
+def test_an_internal_error_is_70_and_says_where(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("no way")
+
+    monkeypatch.setattr("ebbgate.cli.status.discover", fail)
+    result = cli("status")
+    assert result.code == 70
+    assert "in fail" in result.err
+    assert result.err.endswith(
+        "ebbgate: internal error: ZeroDivisionError: no way\n  please report it, with these lines\n"
+    )
+    result = cli("status", "--json")
+    assert (result.code, json.loads(result.err)["error"]["code"]) == (70, 70)
+
+
 def test_help_lists_every_command_and_exit_code(cli: Cli) -> None:
     result = cli("--help")
     assert result.code == 0
