@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ from ebbgate.errors import ConfigError, EbbgateError
 from ebbgate.policy.defaults import STRATEGIES
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy.language.link import link
+from ebbgate.policy.language.link import Linked, link
 from ebbgate.policy.language.parse import Parsed, parse
 from ebbgate.policy_files import reader
-from ebbgate.policy_files.validation import neighbours
+from ebbgate.policy_files.validation import by_folder, neighbours
 from ebbgate.text import clean_lines
 
 
@@ -33,7 +33,7 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     cache than the policy, or have lost its effect in this version.
 
     Policies that FILE includes or uses are checked too; they may be shipped ones or other files in
-    its folder. Changes nothing and needs no daemon.
+    its folder. Files of different folders are different sets. Changes nothing and needs no daemon.
 
     With --json, for scripts: one document on the standard output, with all errors of all files.
     `exit_code` is that of the command: 0 if `valid`, 78 for an error in a policy, 66 for a missing
@@ -45,15 +45,13 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
       problems[]: file, line, column, key, message, next_step, text
       notes[]: the same, of keys without effect
     """
-    parsed, unread = _parsed(files)
-    documents = [each.document for each in parsed if each.document is not None]
-    # The folder of one that cannot be read may not be readable either.
-    beside = neighbours(path for path in files if path not in unread)
-    linked = link(documents, reader.shipped(), beside)
-    problems = (*(problem for each in parsed for problem in each.problems), *linked.problems)
-    notes = [note for each in parsed for note in each.notes]
-    good = [_document(each) for each in linked.documents]
-    error = next(iter(unread.values()), None) or _error(problems, len(files))
+    folders = by_folder(files)
+    parsed, unread = _parsed(path for folder in folders for path in folder)
+    linked = [_linked(folder, parsed) for folder in folders]
+    problems = [problem for each in (*parsed.values(), *linked) for problem in each.problems]
+    notes = [note for each in parsed.values() for note in each.notes]
+    good = [_document(document) for each in linked for document in each.documents]
+    error = next(iter(unread.values()), None) or _error(problems, len(parsed) + len(unread))
     if context.json:
         unreadable = [_unreadable(str(path), each) for path, each in unread.items()]
         print_json(
@@ -73,13 +71,22 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
         raise error
 
 
-def _parsed(files: Iterable[Path]) -> tuple[list[Parsed], dict[Path, EbbgateError]]:
+def _linked(folder: Iterable[Path], parsed: Mapping[Path, Parsed]) -> Linked:
+    """Link the files of a folder that could be read."""
+    readable = [path for path in folder if path in parsed]
+    documents = [parsed[path].document for path in readable]
+    found = [each for each in documents if each is not None]
+    # The folder of one that cannot be read may not be readable either.
+    return link(found, reader.shipped(), neighbours(readable))
+
+
+def _parsed(files: Iterable[Path]) -> tuple[dict[Path, Parsed], dict[Path, EbbgateError]]:
     """Return the parsed files, and why the others cannot be read."""
-    parsed: list[Parsed] = []
+    parsed: dict[Path, Parsed] = {}
     unread: dict[Path, EbbgateError] = {}
     for path in files:
         try:
-            parsed.append(parse(reader.read_policy(path), str(path)))
+            parsed[path] = parse(reader.read_policy(path), str(path))
         except EbbgateError as error:
             unread[path] = error
     return parsed, unread

@@ -72,17 +72,29 @@ def check_removal(file: str, folder: Path) -> tuple[Diagnostic, ...]:
 
 def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
     """Return the other readable policies in the folders of these files."""
-    given = {_resolved(path) for path in files}
+    given = {_in_folder(path) for path in files}
     folders = {path.parent for path in given}
     found = {name: text for folder in folders for name, text in _texts(folder).items()}
     parsed = (parse(text, name) for name, text in found.items() if Path(name) not in given)
     return [each.document for each in parsed if each.document is not None]
 
 
-def _resolved(path: Path) -> Path:
-    """Return the path without links; as it is in a folder that was deleted."""
+def by_folder(files: Iterable[Path]) -> list[list[Path]]:
+    """Group files by their folder, whose files make one set of policies; each counts once."""
+    found: dict[Path, dict[Path, Path]] = {}
+    for path in files:
+        place = _in_folder(path)
+        found.setdefault(place.parent, {}).setdefault(place, path)
+    return [list(each.values()) for each in found.values()]
+
+
+def _in_folder(path: Path) -> Path:
+    """Return the path without links in its folder's; as it is in a folder that was deleted.
+
+    A file that is a link belongs to the folder that has the link.
+    """
     try:
-        return path.resolve()
+        return path.parent.resolve() / path.name
     except OSError:
         return path
 

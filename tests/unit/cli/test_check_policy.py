@@ -52,6 +52,27 @@ def test_included_and_used_policies_are_checked(cli: Cli, tmp_path: Path) -> Non
     assert cli("check-policy", own).code == 0
 
 
+def test_each_folder_is_a_set_of_its_own(cli: Cli, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    entry = "schedule: [{name: n, at: '01:00-02:00', use: near}]\n"
+    own = keep(tmp_path, "one/p.yaml", f"version: 1\nname: own\n{entry}")
+    same = keep(tmp_path, "two/p.yaml", "version: 1\nname: own\n")
+    near = keep(tmp_path, "two/q.yaml", "version: 1\nname: near\n")
+    result = cli("check-policy", own, same, near)
+    assert (result.code, f"{own}:3:46: schedule.use: unknown policy" in result.out) == (78, True)
+    assert cli("check-policy", same, near, same).out.count(same) == 1
+
+
+def test_a_link_belongs_to_the_folder_that_has_it(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    entry = "schedule: [{name: n, at: '01:00-02:00', use: near}]\n"
+    stored = keep(tmp_path, "store/p.yaml", f"version: 1\nname: own\n{entry}")
+    keep(tmp_path, "near.yaml", "version: 1\nname: near\n")
+    (tmp_path / "p.yaml").symlink_to(stored)
+    assert cli("check-policy", str(tmp_path / "p.yaml")).code == 0
+
+
 @pytest.mark.parametrize(
     ("match", "text", "said"),
     [
