@@ -63,6 +63,9 @@ def open_streams() -> None:
     """
     if sys.__stdin__ is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
+    elif sys.stdin is sys.__stdin__ and isinstance(sys.stdin, io.TextIOWrapper):
+        # As a file is read: in most locales a byte that is not UTF-8 would be an exception.
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     _open_stdout()
     _open_stderr()
 

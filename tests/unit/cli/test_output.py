@@ -72,6 +72,18 @@ def test_json_is_complete_in_any_encoding(folder: Path) -> None:
         assert str(policy) in json.dumps(json.loads(done.stdout), ensure_ascii=False)
 
 
+def test_a_recording_on_stdin_may_be_damaged(folder: Path) -> None:
+    done = subprocess.run(
+        machine.argv(folder, "replay", "-"),
+        env={**environment(), "PYTHONIOENCODING": "utf-8:strict"},
+        input=b"\xff\xfe\n",
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 66
+    assert done.stderr.startswith(b"ebbgate: - is not a recording (line 1: ")
+
+
 def test_a_completion_prints_no_error(folder: Path) -> None:
     words = {"COMP_WORDS": "ebbgate nosuch ", "COMP_CWORD": "2"}
     done = run(folder, ["x"], subprocess.PIPE, _EBBGATE_COMPLETE="bash_complete", **words)
