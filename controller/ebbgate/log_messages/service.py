@@ -114,8 +114,9 @@ POLICIES_REFUSED: Final = LogMessage(
     "729aede7c4a74cc6866ccc1dd3914e4f",
     "The policies have errors",
     "errors in the policies in %s: %s",
-    "The errors are in the lines before. No file is used until all are valid.",
-    "Correct them; `ebbgate check-policy` lists all errors. They are read again within two "
+    "The errors are in the lines before. Files apply together: the message says what is in force "
+    "until all are valid.",
+    "Correct them; `ebbgate check-policy FILE` lists all errors. They are read again within two "
     "seconds.",
 )
 POLICIES_UNREADABLE: Final = LogMessage(
