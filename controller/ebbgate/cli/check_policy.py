@@ -48,7 +48,8 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     folders = by_folder(files)
     parsed, unread = _parsed(path for folder in folders for path in folder)
     linked = [_linked(folder, parsed) for folder in folders]
-    problems = [problem for each in (*parsed.values(), *linked) for problem in each.problems]
+    problems = [problem for each in parsed.values() for problem in each.problems]
+    problems += [problem for each in linked for problem in each.problems]
     notes = [note for each in parsed.values() for note in each.notes]
     good = [_document(document) for each in linked for document in each.documents]
     error = next(iter(unread.values()), None) or _error(problems, len(parsed) + len(unread))
