@@ -64,10 +64,12 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
                 "notes": [*map(_problem, notes)],
             }
         )
-    elif good or problems or notes:
+    else:
         # Not wrapped: editors expect `FILE:LINE:COLUMN:` at the start of a line.
-        lines = [*map(_line, good), *map(str, (*problems, *notes))]
-        click.echo(clean_lines("\n".join(lines)))
+        more = [each.message for each in unread.values() if each is not error]
+        lines = [*map(_line, good), *map(str, (*problems, *notes)), *more]
+        if lines:
+            click.echo(clean_lines("\n".join(lines)))
     if error is not None:
         raise error
 

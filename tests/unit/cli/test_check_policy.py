@@ -119,6 +119,13 @@ def test_a_missing_policy_file_is_an_error(cli: Cli, tmp_path: Path) -> None:
     assert cli("check-policy", str(tmp_path)).code == 78
 
 
+def test_every_file_that_cannot_be_read_is_named(cli: Cli, tmp_path: Path) -> None:
+    one, two = str(tmp_path / "one.yaml"), str(tmp_path / "two.yaml")
+    result = cli("check-policy", one, two)
+    assert (result.code, result.out) == (66, f"{two}: no such file\n")
+    assert result.err.startswith(f"ebbgate: {one}: no such file\n")
+
+
 def test_json_has_policies_and_problems(cli: Cli, tmp_path: Path) -> None:
     good = keep(tmp_path, "p.yaml", EXAMPLE)
     (policy,) = cli("check-policy", good, "--json").document["policies"]
