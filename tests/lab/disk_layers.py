@@ -88,34 +88,31 @@ def _lvm(guest: Session, below: str, command: str, *words: str) -> None:
     guest.check([command, "-qq", "--config", only, *words])
 
 
-@contextmanager
-def crypt(guest: Session, below: str) -> Iterator[str]:
+def crypt(guest: Session, below: str) -> AbstractContextManager[str]:
     """dm-crypt with the null cipher, and a uuid as cryptsetup's, which the guest does not have."""
     dm_parts.prepare(guest, ("dm-crypt", "crypto_null"))
-    sectors = guest.read(f"/sys/class/block/{below}/size")
-    table = f"0 {sectors} crypt cipher_null-ecb - 0 /dev/{below} 0"
-    uuid = ("--uuid", f"CRYPT-PLAIN-{_SECRET}")
-    guest.check(["dmsetup", "create", *_NO_UDEV, _SECRET, *uuid, "--table", table])
-    try:
-        guest.check(["dmsetup", "mknodes", _SECRET])
-        yield _kernel_name(guest, _SECRET)
-    finally:
-        guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", _SECRET])
+    table = f"crypt cipher_null-ecb - 0 /dev/{below} 0"
+    return _mapped(guest, below, _SECRET, f"CRYPT-PLAIN-{_SECRET}", table)
+
+
+def multipath(guest: Session, disk: str) -> AbstractContextManager[str]:
+    """A multipath device with one path, a whole disk, and a uuid as multipathd's."""
+    dm_parts.prepare(guest, ("dm-multipath", "dm-round-robin"))
+    table = f"multipath 0 0 1 1 round-robin 0 1 1 /dev/{disk} 1"
+    return _mapped(guest, disk, _PATHS, f"mpath-{_PATHS}", table)
 
 
 @contextmanager
-def multipath(guest: Session, disk: str) -> Iterator[str]:
-    """A multipath device with one path, a whole disk, and a uuid as multipathd's."""
-    dm_parts.prepare(guest, ("dm-multipath", "dm-round-robin"))
-    sectors = guest.read(f"/sys/class/block/{disk}/size")
-    table = f"0 {sectors} multipath 0 0 1 1 round-robin 0 1 1 /dev/{disk} 1"
-    uuid = ("--uuid", f"mpath-{_PATHS}")
-    guest.check(["dmsetup", "create", *_NO_UDEV, _PATHS, *uuid, "--table", table])
+def _mapped(guest: Session, below: str, name: str, uuid: str, target: str) -> Iterator[str]:
+    """A device of device-mapper as large as the one below it."""
+    table = f"0 {guest.read(f'/sys/class/block/{below}/size')} {target}"
+    create = ("dmsetup", "create", *_NO_UDEV, name, "--uuid", uuid, "--table", table)
+    guest.check(create)
     try:
-        guest.check(["dmsetup", "mknodes", _PATHS])
-        yield _kernel_name(guest, _PATHS)
+        guest.check(["dmsetup", "mknodes", name])
+        yield _kernel_name(guest, name)
     finally:
-        guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", _PATHS])
+        guest.check(["dmsetup", "remove", *_NO_UDEV, "--retry", name])
 
 
 def _kernel_name(guest: Session, name: str) -> str:
