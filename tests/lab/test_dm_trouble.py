@@ -100,15 +100,18 @@ def test_a_table_that_cannot_begin_to_work_leaves_no_device_suspended(guest: Ses
     guest.check(["modprobe", "dm-snapshot"])
     try:
         for number, name in enumerate(("plain", "origin", "store")):
-            made.insert(0, name)
             guest.check(
                 ["dmsetup", "create", name, "--table", f"0 8192 linear {disk} {number * 8192}"]
             )
+            made.insert(0, name)
         numbers = "dmsetup info -c --noheadings -o major,minor"
         below = " ".join(guest.check(f"{numbers} {name}").strip() for name in ("origin", "store"))
         shares = f"0 8192 snapshot {below} P 8"
-        made.insert(0, "first")
+        # A store that begins with another test's data is no empty one.
+        zero = f"dd if=/dev/zero of={disk} bs=4096 seek={2 * 1024} count=1 oflag=direct"
+        guest.check(zero)
         guest.check(["dmsetup", "create", "first", "--table", shares])
+        made.insert(0, "first")
         before = guest.check(["dmsetup", "table", "plain"])
         argv = [PYTHON, "-c", RELOAD, "plain", shares]
         said = guest.run(argv, env={"PYTHONPATH": str(stage())}).check().stdout
