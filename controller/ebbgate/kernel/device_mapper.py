@@ -12,7 +12,6 @@ import fcntl
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
@@ -198,31 +197,37 @@ class DeviceMapper:
         One call (dm-ioctl.c, do_resume): between a separate suspend and resume this process might
         need a page from that very device, and wait for ever. A read-only device stays read-only:
         the kernel takes that from the flag of the table. Raises OSError; then the old table is
-        live, and no table is left loaded.
+        live, and no table is left loaded, unless the error says that the device is suspended.
         """
         device, before = self.device(ref), self.table(ref)
         flags = _Flag.READ_ONLY if device.read_only else 0
         self._load(ref, targets, flags)
         try:
             self._call(_Call.DEV_SUSPEND, ref)
-        except OSError:
+        except OSError as error:
             self._call(_Call.TABLE_CLEAR, ref)
-            if not device.suspended:
-                self._bring_back(ref, before, flags)
-            raise
+            if device.suspended or self._brought_back(ref, before, flags):
+                raise
+            left = f"{error.strerror}; {ref} is left suspended, and the kernel's log says why"
+            raise OSError(error.errno, left) from error
 
     def _load(self, ref: str, targets: tuple[Target, ...], flags: int) -> None:
         data = b"".join(_spec(target) for target in targets)
         self._call(_Call.TABLE_LOAD, ref, flags, data=data, count=len(targets))
 
-    def _bring_back(self, ref: str, before: tuple[Target, ...], flags: int) -> None:
+    def _brought_back(self, ref: str, before: tuple[Target, ...], flags: int) -> bool:
         """Make the old table live again where the kernel has left the device suspended: it does so
         if the new one cannot begin to work, and all I/O to the device would hang for good.
+
+        False if that fails, too: a dm-cache that has given up its metadata takes no table.
         """
-        with suppress(OSError):
+        try:
             if self.device(ref).suspended:
                 self._load(ref, before, flags)
                 self._call(_Call.DEV_SUSPEND, ref)
+        except OSError:
+            return False
+        return True
 
     def forget_handle(self) -> None:
         """Open the control device again at the next call: after a fork that closed every file."""

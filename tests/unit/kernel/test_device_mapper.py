@@ -29,20 +29,22 @@ _NAME_AT, _UUID_AT = 48, 48 + 128
 @dataclass(slots=True)
 class Kernel:
     """Records each call: number, flags, name, uuid. `flags`: what it answers; `needs_bytes`: the
-    room that its answer takes; `fails`: the call that fails once, and leaves the device suspended.
+    room that its answer takes; `fails`: the call that fails so many `times`, and leaves the device
+    suspended.
     """
 
     flags: int = 0
     needs_bytes: int = 0
     fails: int = 0
+    times: int = 1
     calls: list[tuple[int, int, bytes, bytes]] = field(default_factory=list)
 
     def __call__(self, handle: int, number: int, buffer: bytearray) -> int:
         (flags,) = _FLAGS.unpack_from(buffer, _FLAGS_AT)
         name, uuid = (bytes(buffer[at : at + 128]).rstrip(b"\0") for at in (_NAME_AT, _UUID_AT))
         self.calls.append((number & 0xFF, flags, name, uuid))
-        if number & 0xFF == self.fails:
-            self.fails, self.flags = 0, self.flags | SUSPENDED
+        if number & 0xFF == self.fails and self.times:
+            self.times, self.flags = self.times - 1, self.flags | SUSPENDED
             raise OSError(errno.EBUSY, "Device or resource busy")
         full = BUFFER_FULL if len(buffer) < self.needs_bytes else 0
         _FLAGS.pack_into(buffer, _FLAGS_AT, self.flags | full)
@@ -87,6 +89,12 @@ def test_a_device_that_a_failed_table_leaves_suspended_gets_the_old_one_back(
     # Whoever had suspended it before resumes it.
     brought_back = [] if suspended_before else [DEV_STATUS, TABLE_LOAD, DEV_SUSPEND]
     assert tail == failed + brought_back
+
+
+def test_a_device_that_stays_suspended_is_named(kernel: Kernel, dm: DeviceMapper) -> None:
+    kernel.fails, kernel.times = DEV_SUSPEND, 2
+    with pytest.raises(OSError, match="busy; vg-data is left suspended, and the kernel's log says"):
+        dm.reload("vg-data", (Target(0, 8, "linear", "8:0 0"),))
 
 
 @pytest.mark.parametrize(
