@@ -21,6 +21,8 @@ from ebbgate.text import clean_lines, clean_text
 # Wider lines are hard to read even where the terminal has them.
 _WIDTH_MAX = 120
 _INDENT = 2
+_GUTTER = 2
+_LAST_MIN = 24
 
 Cell = str | tuple[str, str]
 """A text, or a text and its style (`red`, `bold`, `dim`)."""
@@ -57,22 +59,39 @@ class Page:
     def table(
         self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequence[str] = ()
     ) -> None:
-        """Print a table; the last column wraps, columns in `right` are right-aligned."""
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+        """Print a table; columns in `right` are right-aligned.
+
+        The last column wraps; all do where the others leave it no room, so that no cell is cut.
+        """
+        cells = [[_text(cell) for cell in row] for row in rows]
+        if not cells:
+            return
+        table = Table(box=None, padding=(0, _GUTTER, 0, 0), pad_edge=False, header_style="dim")
+        wide = self._least_width(columns, cells) > self._console.width - _INDENT
         for number, column in enumerate(columns):
             table.add_column(
                 _text(column),
                 justify="right" if column in right else "left",
-                no_wrap=number < len(columns) - 1,
+                no_wrap=not wide and number < len(columns) - 1,
+                overflow="fold",
             )
-        for row in rows:
-            table.add_row(*(_text(cell) for cell in row))
-        if table.row_count:
-            self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
+        for row in cells:
+            table.add_row(*row)
+        self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
+
+    def _least_width(self, columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> int:
+        """Return the width of a table of which only the last column wraps, and not to shreds."""
+        whole = zip(*([_text(column) for column in columns], *rows), strict=True)
+        sizes = [[self._console.measure(cell) for cell in column] for column in whole]
+        *first, last = sizes
+        widths = [max(size.maximum for size in column) for column in first]
+        words = max(size.minimum for size in last)
+        widths.append(max(words, min(_LAST_MIN, max(size.maximum for size in last))))
+        return sum(widths) + _GUTTER * len(first)
 
     def facts(self, rows: Iterable[tuple[str, Cell]]) -> None:
         """Print names and values, one per line."""
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+        table = Table(box=None, padding=(0, _GUTTER, 0, 0), pad_edge=False, show_header=False)
         table.add_column(style="dim", no_wrap=True)
         table.add_column()
         for name, cell in rows:
