@@ -6,7 +6,7 @@ listen = "127.0.0.1:8380"              # address and port; see `reading` for oth
 token_file = "/etc/ebbgate/web-token"  # token for changes; see `ebbgate web-token`
 ui_dir = "/usr/local/lib/ebbgate/webui"
 reading = "open"                       # "token": reading needs it, too; required unless loopback
-hosts = []                             # host names allowed in browsers, besides localhost
+hosts = []                             # names and addresses allowed in browsers, besides localhost
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ebbgate.errors import ConfigError, PermissionDenied, Unavailable
 LISTEN: Final = "127.0.0.1:8380"
 TOKEN_FILE: Final = Path("/etc/ebbgate/web-token")
 TOKEN_LENGTH_MIN: Final = 20
+_HOSTS_HINT: Final = 'write for example hosts = ["nas.example.org"]'
 _TOKEN_HINT: Final = "make one, as root: ebbgate web-token --new"
 READINGS: Final = ("open", "token")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
@@ -122,13 +123,22 @@ def _path(table: Mapping[str, Any], key: str, default: Path) -> Path:
 
 
 def _hosts(value: object) -> tuple[str, ...]:
-    hint = 'write for example hosts = ["nas.example.org"]'
     if not isinstance(value, list):
-        raise WebSettingsError("hosts", "is not a list", hint)
-    for each in value:
-        if not isinstance(each, str) or not _NAME.match(each.lower()):
-            raise WebSettingsError("hosts", f"{each!r} is not a host name", hint)
-    return tuple(each.lower() for each in value)
+        raise WebSettingsError("hosts", "is not a list", _HOSTS_HINT)
+    return tuple(map(_host, value))
+
+
+def _host(value: object) -> str:
+    """Return a name in lower case, or an address, without brackets, as the standard writes it."""
+    if not isinstance(value, str):
+        raise WebSettingsError("hosts", f"{value!r} is not a host name", _HOSTS_HINT)
+    try:
+        return str(ipaddress.ip_address(value.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        name = value.lower()
+    if not _NAME.match(name):
+        raise WebSettingsError("hosts", f"{value!r} is not a host name", _HOSTS_HINT)
+    return name
 
 
 def read_token(path: Path) -> str:

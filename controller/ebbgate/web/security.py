@@ -156,7 +156,8 @@ def host_allowed(header: str, listen: str, hosts: Collection[str]) -> bool:
     except ValueError:
         return False
     # A machine that listens on all addresses cannot tell which are its own: hosts must name them.
-    return address.is_loopback or (address == listening and not listening.is_unspecified)
+    own = address == listening and not listening.is_unspecified
+    return own or address.is_loopback or str(address) in hosts
 
 
 def same_origin(origin: str, host: str) -> bool:

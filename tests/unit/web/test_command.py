@@ -48,10 +48,11 @@ def test_every_setting_is_taken(write: Write) -> None:
         token_file = "/t"
         ui_dir = "/u"
         reading = "token"
-        hosts = ["NAS.example.org"]
+        hosts = ["NAS.example.org", "192.0.2.7", "[2001:DB8:0::7]"]
     """
     found = load_config(write(text)).web
-    assert (found.host, found.port, found.hosts) == ("::1", 99, ("nas.example.org",))
+    assert (found.host, found.port) == ("::1", 99)
+    assert found.hosts == ("nas.example.org", "192.0.2.7", "2001:db8::7")
     assert (found.token_file, found.ui_dir, found.reading) == (Path("/t"), Path("/u"), "token")
 
 
@@ -69,6 +70,8 @@ def test_every_setting_is_taken(write: Write) -> None:
         ('reading = "closed"', "unknown value"),
         ('hosts = "nas"', "not a list"),
         ('hosts = ["a b"]', "not a host name"),
+        ('hosts = ["2001:db8::7::"]', "not a host name"),
+        ("hosts = [7]", "not a host name"),
         ('tokenfile = "/t"', "unknown key"),
     ],
 )

@@ -126,12 +126,15 @@ def test_host_name(header: str, name: str | None) -> None:
         ("192.0.2.7", "127.0.0.1", False),
         ("0.0.0.0", "0.0.0.0", False),
         ("192.0.2.7", "0.0.0.0", False),
+        ("[2001:db8::7]:8380", "::", True),
+        ("[2001:db8:0::7]", "127.0.0.1", True),
+        ("[2001:db8::8]:8380", "::", False),
         ("2130706433", "127.0.0.1", False),
         ("0x7f.1", "127.0.0.1", False),
     ],
 )
 def test_host_allowed(header: str, listen: str, allowed: bool) -> None:
-    assert host_allowed(header, listen, ("nas.example.org",)) is allowed
+    assert host_allowed(header, listen, ("nas.example.org", "2001:db8::7")) is allowed
 
 
 def test_a_foreign_name_gets_421(still: WebHarness) -> None:
