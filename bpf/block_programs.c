@@ -36,6 +36,7 @@ int load_block(struct probe *p, ring_buffer_sample_fn on_push)
 	p->block->rodata->ncpu = p->ncpu;
 	p->block->rodata->flags = p->features.flags;
 	choose_programs(p->block->obj, &p->features);
+	bpf_program__set_autoattach(p->block->progs.block_rq_complete, false);
 	bpf_program__set_autoattach(p->block->progs.block_bio_complete, false);
 	bpf_map__set_max_entries(p->block->maps.counters, p->ncpu);
 	err = block_bpf__load(p->block);
@@ -47,21 +48,38 @@ int load_block(struct probe *p, ring_buffer_sample_fn on_push)
 void unload_block(struct probe *p)
 {
 	ring_buffer__free(p->ring);
-	detach_bio_complete(p);
+	detach_ends(p, (struct program_needs){ 0 });
 	block_bpf__destroy(p->block);
 }
 
-int attach_bio_complete(struct probe *p)
+static int attach_if(bool needed, struct bpf_link **link, const struct bpf_program *program)
 {
-	if (!p->bio_complete)
-		p->bio_complete = bpf_program__attach(p->block->progs.block_bio_complete);
-	return p->bio_complete ? 0 : -errno;
+	if (needed && !*link)
+		*link = bpf_program__attach(program);
+	return needed && !*link ? -errno : 0;
 }
 
-void detach_bio_complete(struct probe *p)
+int attach_ends(struct probe *p, struct program_needs needs)
 {
-	bpf_link__destroy(p->bio_complete);
-	p->bio_complete = NULL;
+	int err = attach_if(needs.rq_complete, &p->rq_complete, p->block->progs.block_rq_complete);
+
+	if (err)
+		return err;
+	return attach_if(needs.bio_complete, &p->bio_complete, p->block->progs.block_bio_complete);
+}
+
+static void detach_unless(bool needed, struct bpf_link **link)
+{
+	if (needed)
+		return;
+	bpf_link__destroy(*link);
+	*link = NULL;
+}
+
+void detach_ends(struct probe *p, struct program_needs needs)
+{
+	detach_unless(needs.rq_complete, &p->rq_complete);
+	detach_unless(needs.bio_complete, &p->bio_complete);
 }
 
 uint64_t block_recursion_misses(const struct probe *p)

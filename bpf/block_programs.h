@@ -7,15 +7,15 @@
 
 #include "state.h"
 
-/* Loads and attaches them and maps their memory. `on_push` gets what they push; its context is
- * the probe. Returns 0 or -errno.
+/* Loads them, attaches block_bio_queue, and maps their memory. `on_push` gets what they push; its
+ * context is the probe. Returns 0 or -errno.
  */
 int load_block(struct probe *p, ring_buffer_sample_fn on_push);
 void unload_block(struct probe *p);
 
-/* block_bio_complete costs something at each bio, so it is attached only when it is needed. */
-int attach_bio_complete(struct probe *p);
-void detach_bio_complete(struct probe *p);
+/* What tells ends costs something at each request of the machine: it is attached where needed. */
+int attach_ends(struct probe *p, struct program_needs needs);
+void detach_ends(struct probe *p, struct program_needs needs);
 
 uint64_t block_recursion_misses(const struct probe *p);
 

@@ -142,36 +142,38 @@ bool inherit_programs(struct probe *p, const char *list)
 	return true;
 }
 
-static bool needed(const char *tracepoint, bool bcache, bool bio_complete)
+static bool needed(const char *tracepoint, struct program_needs needs)
 {
 	if (!strncmp(tracepoint, "bcache_", 7))
-		return bcache;
-	return bio_complete || strcmp(tracepoint, "block_bio_complete") != 0;
+		return needs.bcache;
+	if (!strcmp(tracepoint, "block_rq_complete"))
+		return needs.rq_complete;
+	return needs.bio_complete || strcmp(tracepoint, "block_bio_complete") != 0;
 }
 
-const char *attach_inherited(struct probe *p, bool bcache, bool bio_complete)
+const char *attach_inherited(struct probe *p, struct program_needs needs)
 {
 	for (int i = 0; i < INHERITED_PROGRAMS; i++) {
 		struct inherited_program *program = &p->inherited[i];
 
-		if (program->link >= 0 || !needed(tracepoints[i], bcache, bio_complete))
+		if (program->link >= 0 || !needed(tracepoints[i], needs))
 			continue;
 		program->link = bpf_raw_tracepoint_open(tracepoints[i], program->fd);
 		if (program->link >= 0)
 			continue;
 		fprintf(stderr, "ebbgate-probe: cannot attach to %s: %m\n", tracepoints[i]);
-		return bcache ? "cannot attach to bcache's tracepoints; is its module loaded?"
-			      : "cannot attach to the block layer's tracepoints";
+		return needs.bcache ? "cannot attach to bcache's tracepoints; is its module loaded?"
+				    : "cannot attach to the block layer's tracepoints";
 	}
 	return NULL;
 }
 
-void detach_inherited(struct probe *p, bool bcache, bool bio_complete)
+void detach_inherited(struct probe *p, struct program_needs needs)
 {
 	for (int i = 0; i < INHERITED_PROGRAMS; i++) {
 		struct inherited_program *program = &p->inherited[i];
 
-		if (program->link < 0 || needed(tracepoints[i], bcache, bio_complete))
+		if (program->link < 0 || needed(tracepoints[i], needs))
 			continue;
 		close(program->link);
 		program->link = -1;

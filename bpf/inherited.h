@@ -19,13 +19,11 @@ bool inherit_maps(struct probe *p, const char *list, ring_buffer_sample_fn on_pu
 /* Takes programs by the tracepoint, as in "block_bio_queue=9,bcache_read=12". */
 bool inherit_programs(struct probe *p, const char *list);
 
-/* Attaches those that are always needed, and those of bcache or block_bio_complete if asked.
- * Returns NULL or an error text.
- */
-const char *attach_inherited(struct probe *p, bool bcache, bool bio_complete);
+/* Attaches block_bio_queue and what else is needed. Returns NULL or an error text. */
+const char *attach_inherited(struct probe *p, struct program_needs needs);
 
 /* Detaches those that are not needed. */
-void detach_inherited(struct probe *p, bool bcache, bool bio_complete);
+void detach_inherited(struct probe *p, struct program_needs needs);
 
 uint64_t inherited_recursion_misses(const struct probe *p);
 

@@ -15,7 +15,7 @@ int load_programs(struct probe *p, ring_buffer_sample_fn on_push)
 	int err;
 
 	if (p->inherits)
-		err = attach_inherited(p, false, false) ? -EIO : 0;
+		err = attach_inherited(p, (struct program_needs){ 0 }) ? -EIO : 0;
 	else
 		err = load_block(p, on_push);
 	if (err)
@@ -45,7 +45,7 @@ bool loads_more_programs(const struct probe *p)
 
 static const char *attach_loaded(struct probe *p, struct program_needs needs)
 {
-	const char *error = attach_inherited(p, needs.bcache, needs.bio_complete);
+	const char *error = attach_inherited(p, needs);
 
 	if (!error && needs.bcache)
 		(void)load_bcache(p);
@@ -66,7 +66,7 @@ const char *attach_programs(struct probe *p, struct program_needs needs)
 		error = attach_dm(p);
 	if (needs.bcache || needs.dm)
 		(void)drop_capabilities(loads_more_programs(p));
-	if (!error && needs.bio_complete && attach_bio_complete(p))
+	if (!error && attach_ends(p, needs))
 		error = "cannot attach to the block layer's tracepoints: restart the probe";
 	return error;
 }
@@ -74,15 +74,14 @@ const char *attach_programs(struct probe *p, struct program_needs needs)
 void detach_programs(struct probe *p, struct program_needs needs)
 {
 	if (p->inherits) {
-		detach_inherited(p, needs.bcache, needs.bio_complete);
+		detach_inherited(p, needs);
 		return;
 	}
 	if (!needs.bcache)
 		detach_bcache(p);
 	if (!needs.dm)
 		detach_dm(p);
-	if (!needs.bio_complete)
-		detach_bio_complete(p);
+	detach_ends(p, needs);
 }
 
 uint64_t recursion_misses(const struct probe *p)

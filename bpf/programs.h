@@ -7,11 +7,6 @@
 
 #include "state.h"
 
-/* What the tracked volumes need besides the programs that are always attached. */
-struct program_needs {
-	bool bcache, dm, bio_complete;
-};
-
 /* Loads what this kernel has the modules for. Returns 0 or -errno. */
 int load_programs(struct probe *p, ring_buffer_sample_fn on_push);
 void unload_programs(struct probe *p);

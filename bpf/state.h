@@ -102,6 +102,14 @@ struct warning {
 	uint64_t reported_ns;
 };
 
+/*
+ * What the tracked volumes need besides block_bio_queue, which is always attached. `rq_complete`: a
+ * device that completes requests, `bio_complete`: one that completes bios.
+ */
+struct program_needs {
+	bool bcache, dm, rq_complete, bio_complete;
+};
+
 /* Descriptors of a program that was loaded before and of its link. */
 struct inherited_program {
 	int fd;
@@ -114,7 +122,7 @@ struct probe {
 	struct inherited_program inherited[INHERITED_PROGRAMS];
 	/* programs.c */
 	struct block_bpf *block;
-	struct bpf_link *bio_complete;
+	struct bpf_link *rq_complete, *bio_complete;
 	struct bcache_bpf *bcache;
 	bool bcache_attached;
 	struct dm_bpf *dm;

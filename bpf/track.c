@@ -180,17 +180,28 @@ static int add_partitions(struct probe *p, struct volume *v)
 	return 0;
 }
 
+/* Whether a device below the volume completes bios, or requests. */
+static bool any_below(const struct probe *p, const struct volume *v, bool bio_based)
+{
+	if (v->backing >= 0 && p->device[v->backing].bio_based == bio_based)
+		return true;
+	for (size_t i = 0; i < v->caches; i++)
+		if (p->device[v->cache[i]].bio_based == bio_based)
+			return true;
+	return false;
+}
+
 /*
  * On a device without requests each bio ends on its own, and on any disk a bio that is refused.
  */
 static bool needs_bio_complete(const struct probe *p, const struct volume *v)
 {
-	if (v->kind != KIND_BCACHE || (v->backing >= 0 && p->device[v->backing].bio_based))
-		return true;
-	for (size_t i = 0; i < v->caches; i++)
-		if (p->device[v->cache[i]].bio_based)
-			return true;
-	return false;
+	return v->kind != KIND_BCACHE || any_below(p, v, true);
+}
+
+static bool needs_rq_complete(const struct probe *p, const struct volume *v)
+{
+	return (v->kind == KIND_DISK && !v->bio_based) || any_below(p, v, false);
 }
 
 /* Shows the devices of a volume to the programs, or hides them once it is not used any more. */
@@ -212,6 +223,7 @@ static struct program_needs needs_of(const struct probe *p, const struct volume 
 	return (struct program_needs){
 		.bcache = v->kind == KIND_BCACHE,
 		.dm = kind_is_dm(v->kind),
+		.rq_complete = needs_rq_complete(p, v),
 		.bio_complete = needs_bio_complete(p, v),
 	};
 }
@@ -235,6 +247,7 @@ static void detach_unneeded(struct probe *p)
 
 		all.bcache |= needs.bcache;
 		all.dm |= needs.dm;
+		all.rq_complete |= needs.rq_complete;
 		all.bio_complete |= needs.bio_complete;
 	}
 	detach_programs(p, all);

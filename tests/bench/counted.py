@@ -67,6 +67,7 @@ PATHS = {
     "bcache_write": RequestPath("bcache", "write", "writeback", 1100),
     "bcache_miss": RequestPath("bcache", "read", "miss", 1850),
     "dm_cache_hit": RequestPath("dm-cache", "read", "hit", 1800),
+    "lvm_cache_hit": RequestPath("lvm-cache", "read", "hit", 1800),
 }
 PLAIN_ADDED_MAX = 600
 
@@ -193,7 +194,8 @@ def _arm(
 def _stack(guest: Session, path: RequestPath) -> BcacheStack | DmCacheStack:
     if path.volume == "bcache":
         return BcacheStack(guest, scheduler="none", settings=_BCACHE)
-    return DmCacheStack(guest, scheduler="none", settings=_DM_CACHE, lvm=False)
+    lvm = path.volume == "lvm-cache"
+    return DmCacheStack(guest, scheduler="none", settings=_DM_CACHE, lvm=lvm)
 
 
 def _warm(guest: Session, device: str) -> None:

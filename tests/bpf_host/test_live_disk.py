@@ -159,11 +159,13 @@ def test_requests_to_a_device_that_is_a_partition_count_for_it(
 
 
 def test_a_program_is_attached_only_while_it_is_needed(disk: str) -> None:
+    # A bio that is refused ends on its own on any disk; the others end in requests, if it has any.
+    needed = 2 if "loop" in disk else 1
     with LiveProbe("--tick-ms", "50") as probe:
         before = links(probe)
         for round_ in range(2):
             probe.track_disk(disk, name=f"v{round_}")
-            assert links(probe) == before + 1
+            assert links(probe) == before + needed
             probe.send(f"untrack v{round_}")
             probe.wait_for("untrack", vol=f"v{round_}")
             probe.wait_until(lambda: links(probe) == before, "the program to be detached")

@@ -71,6 +71,7 @@ const char *attach_programs(struct probe *probe, struct program_needs needs)
 	(void)probe;
 	attached.bcache |= needs.bcache;
 	attached.dm |= needs.dm;
+	attached.rq_complete |= needs.rq_complete;
 	attached.bio_complete |= needs.bio_complete;
 	return NULL;
 }
@@ -80,6 +81,7 @@ void detach_programs(struct probe *probe, struct program_needs needs)
 	(void)probe;
 	attached.bcache &= needs.bcache;
 	attached.dm &= needs.dm;
+	attached.rq_complete &= needs.rq_complete;
 	attached.bio_complete &= needs.bio_complete;
 }
 
@@ -154,7 +156,7 @@ static bool nothing_is_left(void)
 	for (int i = 0; i < EB_DEVICES; i++)
 		if (p.device[i].dev)
 			return false;
-	return !attached.bio_complete && !attached.bcache && !attached.dm;
+	return !attached.rq_complete && !attached.bio_complete && !attached.bcache && !attached.dm;
 }
 
 static void roles_are_those_of_the_volumes(void)
@@ -215,7 +217,8 @@ static void nothing_stays_in_whatever_order_volumes_go(void)
 		follow("dm", KIND_DM_CACHE, 253U << 20, B, A);
 		follow("disk", KIND_DISK, B, B, 0);
 		follow("array", KIND_DISK, MD, MD, 0);
-		CHECK(attached.bio_complete && attached.bcache && attached.dm);
+		CHECK(attached.bio_complete && attached.rq_complete);
+		CHECK(attached.bcache && attached.dm);
 		memcpy(left, names, sizeof(left));
 		for (int n = 4; n > 0; n--) {
 			leave(left[rest % n]);
@@ -230,7 +233,8 @@ static void programs_are_attached_only_while_a_volume_needs_them(void)
 {
 	begin();
 	follow("bcache", KIND_BCACHE, 252U << 20, A, B);
-	CHECK(attached.bcache && !attached.dm && !attached.bio_complete);
+	CHECK(attached.bcache && !attached.dm);
+	CHECK(attached.rq_complete && !attached.bio_complete);
 	follow("array", KIND_BCACHE, 252U << 20 | 128, MD, C);
 	CHECK(attached.bio_complete);
 	leave("array");
@@ -239,6 +243,27 @@ static void programs_are_attached_only_while_a_volume_needs_them(void)
 	CHECK(attached.bio_complete);
 	leave("disk");
 	CHECK(!attached.bio_complete);
+	leave("bcache");
+	CHECK(!attached.rq_complete);
+}
+
+static void a_disk_below_logical_volumes_needs_no_program(void)
+{
+	const uint32_t lv = 253U << 20;
+
+	begin();
+	follow("lvm", KIND_DM_CACHE, lv, lv | 1, lv | 2);
+	CHECK(attached.bio_complete && !attached.rq_complete);
+	follow("array", KIND_DISK, MD, MD, 0);
+	CHECK(!attached.rq_complete);
+	follow("disk", KIND_DISK, C, 0, 0);
+	CHECK(attached.rq_complete);
+	leave("disk");
+	CHECK(!attached.rq_complete);
+	follow("bare", KIND_DM_CACHE, lv | 3, lv | 4, A);
+	CHECK(attached.rq_complete);
+	leave("bare");
+	CHECK(attached.bio_complete && !attached.rq_complete);
 }
 
 static void a_volume_that_does_not_fit_leaves_nothing(void)
@@ -382,6 +407,7 @@ int main(void)
 	RUN(a_backing_device_that_stays_a_cache_device_backs_nothing);
 	RUN(nothing_stays_in_whatever_order_volumes_go);
 	RUN(programs_are_attached_only_while_a_volume_needs_them);
+	RUN(a_disk_below_logical_volumes_needs_no_program);
 	RUN(a_volume_that_does_not_fit_leaves_nothing);
 	RUN(a_partition_is_refused_where_the_kernel_does_not_tell_it);
 	RUN(md_raid0_is_refused_where_its_bios_end_elsewhere);

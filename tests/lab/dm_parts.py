@@ -15,8 +15,11 @@ from tests.lab.session import Session
 
 MIB = 1 << 20
 
-# There is no udev in the guest: LVM and dmsetup have to make the nodes themselves.
-_NO_UDEV = "activation { udev_sync=0 udev_rules=0 verify_udev_operations=1 }\n"
+# There is no udev in the guest: LVM and dmsetup have to make the nodes themselves. LVM does not
+# know null disks.
+_LVM = """activation { udev_sync=0 udev_rules=0 verify_udev_operations=1 }
+devices { types=["nullb", 16] }
+"""
 _NO_UDEV_OPTIONS = ("--noudevsync", "--noudevrules")
 
 # Where the parts stand in a volume's table, behind `start length target`.
@@ -41,7 +44,7 @@ class Made:
 
 def prepare(session: Session, modules: Sequence[str]) -> None:
     """Load modules and configure LVM for a guest without udev."""
-    session.put_file("/etc/lvm/lvmlocal.conf", _NO_UDEV)
+    session.put_file("/etc/lvm/lvmlocal.conf", _LVM)
     session.check(["modprobe", "-a", "dm-mod", *modules])
 
 
