@@ -30,6 +30,13 @@ _START: Final = "start the daemon: systemctl start ebbgated"
 _CODE_MASK: Final = 0xFF
 """SQLite's extended result codes have the plain one in the lowest byte."""
 _OF_A_FULL_DISK: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_OF_THE_RECORD: Final = (
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_MISUSE,
+)
 _FULL_BYTES: Final = 64 * 1024
 """With less than this no database can be opened for writing."""
 
@@ -53,6 +60,12 @@ def is_damage(error: BaseException) -> bool:
     if isinstance(error, sqlite3.Error):
         return code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return isinstance(error, Damaged)
+
+
+def is_record_error(error: sqlite3.Error) -> bool:
+    """Return whether one record is at fault rather than the file."""
+    code = code_of(error)
+    return code is None or code in _OF_THE_RECORD
 
 
 def open_writer(

@@ -34,13 +34,6 @@ wait, and with it everybody who waits for a flush. Each flush tries again.
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _STILL_GOOD: Final = (*_LOCKED, sqlite3.SQLITE_FULL)
 """After these errors the open file can still be used; after others it is opened again."""
-_OF_THE_RECORD: Final = (
-    sqlite3.SQLITE_TOOBIG,
-    sqlite3.SQLITE_CONSTRAINT,
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_RANGE,
-    sqlite3.SQLITE_MISUSE,
-)
 STORE_ERRORS: Final = (sqlite3.Error, OSError, EbbgateError)
 """What any use of the store may raise."""
 
@@ -126,12 +119,6 @@ class ConnectionManager:
             return store
         store.close()
         return salvage.renew(self._path, wrong)
-
-
-def is_record_error(error: sqlite3.Error) -> bool:
-    """Return whether one record is at fault rather than the file."""
-    code = code_of(error)
-    return code is None or code in _OF_THE_RECORD
 
 
 def _leaves_file_usable(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 
 from ebbgate.log_messages.history import CLOCK_SET, HISTORY_ROWS_SKIPPED
 from ebbgate.store import retention, samples
-from ebbgate.store.connection import transaction
+from ebbgate.store.connection import is_record_error, transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.limits import HistoryLimits
 from ebbgate.store.rollup import COLUMNS, SECOND_NS, SOURCE_NS, Row, bucket_ns, merge
@@ -130,7 +130,10 @@ def _roll_up_or_skip(
     """Roll up, skipping a bucket whose rows are invalid."""
     try:
         _roll_up(connection, volume, span_ns, at_unix_ns)
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except Exception as error:
+        # Whatever a row has that no ebbgate writes, it must not keep the others from being deleted.
+        if isinstance(error, sqlite3.Error) and not is_record_error(error):
+            raise
         _LOG.exception(HISTORY_ROWS_SKIPPED, volume)
     connection.execute(_DONE, (span_ns, at_unix_ns, volume))
 

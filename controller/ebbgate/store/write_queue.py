@@ -13,7 +13,7 @@ from typing import Final
 
 from ebbgate.errors import EbbgateError
 from ebbgate.log_messages.history import HISTORY_RECORD_LOST
-from ebbgate.store.connection_manager import is_record_error
+from ebbgate.store.connection import is_record_error
 from ebbgate.store.db import Store
 
 _LOG = logging.getLogger(__name__)

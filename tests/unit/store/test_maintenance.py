@@ -168,12 +168,21 @@ def test_after_a_long_pause_nothing_is_deleted_for_an_hour(harness: StoreHarness
 
 
 # ---- bounds of a step, and space -----------------------------------------------------------------
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "paths = 'nonsense'",
+        "paths = CAST(x'ff7b7d' AS TEXT)",
+        "dirty_bytes = 9e999",
+        "bypass_bytes = 9223372036854775807",
+    ],
+)
 def test_invalid_rows_cost_only_their_minute(
-    harness: StoreHarness, caplog: pytest.LogCaptureFixture
+    harness: StoreHarness, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.seconds(120)
     with closing(sqlite3.connect(harness.path)) as other:
-        other.execute("UPDATE samples SET paths = 'nonsense' WHERE at_unix_ns = ?", (T0_NS,))
+        other.execute(f"UPDATE samples SET {damage} WHERE at_unix_ns <= ?", (T0_NS + NS_PER_S,))
         other.commit()
     harness.go_on(GRACE_NS)
     harness.maintain()
