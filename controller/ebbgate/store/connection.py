@@ -27,6 +27,8 @@ _RETRY_S: Final = 0.01
 _START: Final = "start the daemon: systemctl start ebbgated"
 
 
+NOT_UTF8: Final = "\ufffd"
+"""Stands in a text for bytes that are not UTF-8 (`allow_any_text`)."""
 _CODE_MASK: Final = 0xFF
 """SQLite's extended result codes have the plain one in the lowest byte."""
 _OF_A_FULL_DISK: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
@@ -111,6 +113,11 @@ def _use_log(connection: sqlite3.Connection) -> None:
             time.sleep(_RETRY_S)
         else:
             return
+
+
+def allow_any_text(connection: sqlite3.Connection) -> None:
+    """Read bytes that are not UTF-8 as `NOT_UTF8`; by default such a value is an error."""
+    connection.text_factory = lambda data: data.decode(errors="replace")
 
 
 def identity_of(connection: sqlite3.Connection) -> int:

@@ -17,11 +17,19 @@ from typing import Final, Self
 
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import access
-from ebbgate.store.connection import Damaged, open_reader, open_writer, transaction
+from ebbgate.store.connection import (
+    NOT_UTF8,
+    Damaged,
+    allow_any_text,
+    open_reader,
+    open_writer,
+    transaction,
+)
 from ebbgate.store.schema import JOURNAL
 
 _NAMES: Final = tuple(field.name for field in fields(JournalEntry))
 _NUMBERS: Final = ("at_unix_ns", "instance")
+_ONLY_SHOWN: Final = ("by", "why")
 _ADVICE: Final = "do not delete it: it has the originals of knobs; run ebbgate restore"
 _COLUMNS: Final = ", ".join(_NAMES)
 _ADD: Final = f"""
@@ -37,6 +45,7 @@ class Journal:
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        allow_any_text(connection)
         self._connection = connection
 
     @classmethod
@@ -83,6 +92,7 @@ def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
     Raises NothingRecorded, PermissionDenied, Unavailable (also if Damaged), sqlite3.Error.
     """
     connection = open_reader(path, JOURNAL, _ADVICE)
+    allow_any_text(connection)
     try:
         return _entries(connection, boot_id)
     finally:
@@ -92,8 +102,9 @@ def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
 def scan(connection: sqlite3.Connection, order: str) -> Iterator[tuple[int, JournalEntry | None]]:
     """Yield number and entry of each row without using an index, for a damaged file.
 
-    An entry is None if a value has a wrong type. `order`: `ASC` or `DESC`.
+    An entry is None if a value is invalid. `order`: `ASC` or `DESC`.
     """
+    allow_any_text(connection)
     rows = connection.execute(
         f"SELECT {_COLUMNS}, id FROM originals NOT INDEXED ORDER BY id {order}"
     )
@@ -113,12 +124,18 @@ def _whole(rows: Iterable[sqlite3.Row]) -> list[JournalEntry]:
     entries = [_entry(row) for row in rows]
     found = [entry for entry in entries if entry is not None]
     if len(found) != len(entries):
-        raise Damaged("the journal has a row with a value of a wrong type", _ADVICE)
+        what = "a row with a value of a wrong type, or with text that is not UTF-8"
+        raise Damaged(f"the journal has {what}", _ADVICE)
     return found
 
 
 def _entry(row: sqlite3.Row) -> JournalEntry | None:
     """SQLite keeps any type in any column, and another program may have written one."""
     values = {name: row[name] for name in _NAMES}
-    right = all(isinstance(values[name], int if name in _NUMBERS else str) for name in _NAMES)
-    return JournalEntry(**values) if right else None
+    return JournalEntry(**values) if all(map(_is_right, _NAMES, values.values())) else None
+
+
+def _is_right(name: str, value: object) -> bool:
+    if name in _NUMBERS:
+        return isinstance(value, int)
+    return isinstance(value, str) and (name in _ONLY_SHOWN or NOT_UTF8 not in value)

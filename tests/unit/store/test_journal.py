@@ -122,10 +122,10 @@ def filled(path: Path) -> None:
             journal.put(journal_entry(f"knob{number}", original=str(number), why="x" * 900))
 
 
-def spoil(path: Path, column: str) -> None:
+def spoil(path: Path, column: str, value: str = "x'ff00'") -> None:
     """As a hand with sqlite3 could: SQLite takes any type in any column."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"UPDATE originals SET {column} = x'ff00' WHERE id = 1")
+        connection.execute(f"UPDATE originals SET {column} = {value} WHERE id = 1")
 
 
 def leaves(path: Path) -> list[int]:
@@ -211,3 +211,29 @@ def test_a_row_of_a_wrong_type_is_moved_aside_with_its_file(
     assert len(aside(path)) == 1
     assert "a value of a wrong type" in caplog.text
     assert "others may be lost" in caplog.text
+
+
+NOT_UTF8 = "CAST(x'ff41' AS TEXT)"
+"""As after a bit error of the disk, which SQLite does not notice."""
+
+
+@pytest.mark.parametrize("column", ["volume", "knob", "path", "original", "last_written"])
+def test_text_that_is_not_utf8_costs_only_its_row(
+    path: Path, column: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(path)
+    spoil(path, column, NOT_UTF8)
+    with closing(journal_salvage.open_or_renew(path)) as journal:
+        assert len(journal.entries()) == 199
+        journal.put(journal_entry("writeback_delay"))
+    assert len(aside(path)) == 1
+    assert "text that is not UTF-8" in caplog.text
+
+
+def test_a_reason_that_is_not_utf8_costs_no_original(path: Path) -> None:
+    filled(path)
+    spoil(path, "why", NOT_UTF8)
+    assert len(read(path)) == 200
+    with closing(journal_salvage.open_or_renew(path)) as journal:
+        assert len(journal.entries()) == 200
+    assert aside(path) == []
