@@ -17,7 +17,8 @@ from ebbgate.store.db import Store
 _LOG = logging.getLogger(__name__)
 _KEPT: Final = 3
 """Damaged files to keep for analysis; a bad disk produces one after another."""
-PARTS: Final = ("", "-wal", "-shm")
+_OF_THE_LOG: Final = ("-wal", "-shm")
+PARTS: Final = ("", *_OF_THE_LOG)
 """The suffixes of the files of one SQLite database."""
 
 
@@ -98,6 +99,9 @@ def finish_renewal(path: Path) -> None:
     """Complete a `replace_file` that was interrupted between its two renames."""
     begun = _begun(path)
     if begun.exists() and not path.exists():
+        # SQLite would apply a log that was not moved aside to the new file.
+        for part in _OF_THE_LOG:
+            path.with_name(path.name + part).unlink(missing_ok=True)
         begun.rename(path)
 
 
@@ -125,7 +129,7 @@ def _forget_older(path: Path) -> None:
     aside = [
         each
         for each in path.parent.glob(f"{path.name}.damaged-*")
-        if not each.name.endswith(("-wal", "-shm"))
+        if not each.name.endswith(_OF_THE_LOG)
     ]
     for old in sorted(aside, key=lambda each: each.stat().st_ctime_ns)[:-_KEPT]:
         for part in PARTS:

@@ -191,6 +191,17 @@ def test_a_crash_while_replacing_the_journal_loses_no_original(path: Path) -> No
         assert len(journal.entries()) == 200
 
 
+def test_a_crash_between_two_renames_leaves_no_log_of_the_damaged_journal(path: Path) -> None:
+    with closing(Journal.open(path)) as old:
+        old.put(journal_entry("writeback_delay"))
+        shutil.copy(path.with_name("journal.db-wal"), path.with_name("kept"))
+    path.unlink()
+    path.with_name("kept").rename(path.with_name("journal.db-wal"))
+    filled(path.with_name("journal.db.new"))
+    with closing(journal_salvage.open_or_renew(path)) as journal:
+        assert len(journal.entries()) == 200
+
+
 def test_a_row_of_a_wrong_type_is_not_taken_for_an_original(path: Path) -> None:
     with closing(Journal.open(path)) as journal:
         journal.put(journal_entry())
