@@ -45,10 +45,11 @@ _ADD_DECISION: Final = """
                            cutoff_strategy, document, stands)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+# A decision that stood for long may have been deleted: it is older than what came of it.
 _ADD_ACTION: Final = """
     INSERT INTO actions (decision_id, at_unix_ns, latency_ns, volume, at_ns, knob, old, new,
                          strategy, reason, outcome, read_back, error)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES ((SELECT id FROM decisions WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _ADD_EDGE: Final = """
     INSERT INTO edges (volume, at_unix_ns, kind, length_ns, late_ns) VALUES (?, ?, ?, ?, ?)

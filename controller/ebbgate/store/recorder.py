@@ -78,6 +78,7 @@ class Recorder:
         self._modes: dict[str, str | None] = {}
         self._sample_due_ns: dict[str, int] = {}
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
+        self._decisions_in: Store | None = None
         self._health = WriteHealth()
         self._status_due_ns = 0
         self._writing_since_ns: int | None = None
@@ -274,6 +275,10 @@ class Recorder:
     def _write(self, newest: list[Task]) -> None:
         """Write as much as there is room for. Raises LogHeld if that is not everything."""
         store = self._connections.store()
+        if store is not self._decisions_in:
+            # It may be another file, whose decisions have the same numbers.
+            self._decisions.clear()
+            self._decisions_in = store
 
         def check() -> None:
             log = self._connections.log

@@ -58,6 +58,31 @@ def test_an_action_never_names_an_overwritten_decision(recorder: Recorder, path:
         assert history.actions_after(0, 1)[0]["decision_id"] is None
 
 
+def test_an_action_outlives_the_decision_behind_it(recorder: Recorder, path: Path) -> None:
+    recorder.decision(decision(proposal()), 1)
+    recorder.flush()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM decisions")
+    recorder.outcomes([numbered(1)], None)
+    recorder.flush()
+    with closing(WebHistory.open(path)) as history:
+        assert [action["decision_id"] for action in history.actions_after(0, 2)] == [None]
+    assert count(path, "tallies") == 1
+
+
+def test_an_action_names_no_decision_of_another_file(recorder: Recorder, path: Path) -> None:
+    recorder.decision(decision(proposal()), 1)
+    recorder.flush()
+    for part in path.parent.glob("history.db*"):
+        part.unlink()
+    recorder.decision(decision(proposal()), 2)
+    recorder.outcomes([numbered(2)], None)
+    recorder.outcomes([numbered(1)], None)
+    recorder.flush()
+    with closing(WebHistory.open(path)) as history:
+        assert [action["decision_id"] for action in history.actions_after(0, 3)] == [1, None]
+
+
 def numbered(number: int | None) -> Outcome:
     """The outcome of an action of this decision."""
     plain = outcome(OutcomeKind.CHANGED)
