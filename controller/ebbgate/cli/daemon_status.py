@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from ebbgate.cli.context import Context
@@ -63,7 +62,7 @@ def look(context: Context) -> Link:
     """
     link = _greeted(context)
     try:
-        with closing(History.open(context.config.history_path)) as history:
+        with History.open(context.config.history_path) as history:
             statuses = history.statuses()
     except NothingRecorded:
         return link or Link(alive=False, pid=None)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -65,7 +64,7 @@ def explain(context: Context, volume: str, last: int) -> None:
 
 def _history(context: Context, volume: str, limit: int) -> Sequence[Document]:
     try:
-        with closing(History.open(context.config.history_path)) as history:
+        with History.open(context.config.history_path) as history:
             return history.decisions(volume, limit)
     except NothingRecorded:
         return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,7 +57,7 @@ def report(
     now_ns = context.wall_ns()
     since_ns = since_unix_ns(since, now_ns)
     context.json = context.json or form == "json"
-    with closing(ReportHistory.open(context.config.history_path)) as review:
+    with ReportHistory.open(context.config.history_path) as review:
         names = _names(context, review, volume)
         if export is not None:
             _export(review, export, names, (since_ns, now_ns), as_json=_json(context, form, export))

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from ebbgate.errors import Unavailable
@@ -36,6 +37,8 @@ _EDGES: Final = f"""
     WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
     ORDER BY at_unix_ns DESC, id DESC LIMIT {EDGES_MAX}
 """
+_UNREADABLE: Final = (sqlite3.Error, json.JSONDecodeError)
+"""The second one for a bit error in a document, which SQLite does not notice."""
 _KNOB_WRITE: Final = """
     SELECT volume, at_unix_ns, knob, new, strategy, outcome, old FROM actions WHERE id = ?
 """
@@ -110,7 +113,10 @@ class Statuses:
 
 
 class HistoryReader:
-    """The history database, open for reading. One thread only."""
+    """The history database, open for reading. One thread only.
+
+    As a context it is closed at the end, and what cannot be read there raises Unavailable.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -119,6 +125,19 @@ class HistoryReader:
     def open(cls, path: Path) -> Self:
         """Raises NothingRecorded, PermissionDenied without access, Unavailable for a bad file."""
         return cls(open_reader(path, HISTORY))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        if isinstance(error, _UNREADABLE):
+            raise _unreadable(error) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -207,7 +226,14 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     connection = open_reader(path, HISTORY)
     try:
         yield connection
-    except sqlite3.Error as error:
-        raise Unavailable(f"the history cannot be read: {error}", "try it again") from error
+    except _UNREADABLE as error:
+        raise _unreadable(error) from error
     finally:
         connection.close()
+
+
+def _unreadable(error: Exception) -> Unavailable:
+    return Unavailable(
+        f"the history cannot be read: {error}",
+        "try it again; if it is damaged, stop ebbgated, move history.db away, and start ebbgated",
+    )

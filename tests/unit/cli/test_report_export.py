@@ -19,6 +19,7 @@ from ebbgate.units import NS_PER_S
 from tests.builders import action, decision, proposal
 from tests.unit.cli.test_report import load
 from tests.unit.conftest import NOW_NS, Cli
+from tests.unit.store.recorder_fixture import overwrite
 from tests.unit.store.store_fixture import StoreHarness
 
 
@@ -101,3 +102,28 @@ def test_an_export_comes_in_parts_and_keeps_no_log_from_being_folded(
         assert folded[0] == 0, "no reader prevents it"
         reasons += [event["proposals"][0]["reason"] for event in events]
     assert reasons == [str(number) for number in range(2500)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("report",), ("report", "--export", "samples", "--format", "json"), ("--json", "report")],
+)
+@pytest.mark.parametrize("damage", ["a page", "a text", "a document"])
+def test_a_history_that_is_damaged_inside_is_69_with_the_next_step(
+    cli: Cli, harness: StoreHarness, words: tuple[str, ...], damage: str
+) -> None:
+    harness.wall_ns = NOW_NS - 400 * NS_PER_S
+    harness.seconds(400)
+    harness.store.close()
+    if damage == "a page":
+        # The first pages are those of the schema, which is read when the file is opened.
+        quarter = cli.history.stat().st_size // 4
+        overwrite(cli.history, 3 * quarter, quarter)
+    else:
+        value = "CAST(x'ff7b7d' AS TEXT)" if damage == "a text" else "'{\"read hit\":'"
+        with closing(sqlite3.connect(cli.history)) as connection, connection:
+            connection.execute(f"UPDATE samples SET paths = {value}")
+    result = cli(*words)
+    assert result.code == 69, result.err
+    assert "the history cannot be read: " in result.err
+    assert "move history.db away" in result.err
