@@ -287,8 +287,8 @@ class JournalWriter:
     def _begin(self, entry: JournalEntry, values: Values) -> None:
         """Raises OSError."""
         if entry.knob not in IN_JOURNAL_ALONE:
-            self._last.begin(entry)
-            self._last.writing(entry, values)
+            # In one write: a daemon that is killed between two would leave older values behind.
+            self._last.begin(entry, values)
 
     def _keeps(self, older: JournalEntry, found: JournalEntry) -> bool:
         """Return whether an older original stays: the knob still has a value that ebbgate wrote, on

@@ -67,16 +67,16 @@ class LastWritten:
         """Return the last values of an entry; None where they were lost."""
         return self._values.get(_key(entry))
 
-    def begin(self, entry: JournalEntry) -> None:
+    def begin(self, entry: JournalEntry, values: Values | None = None) -> None:
         """Allocate a record for an entry, before it is in the journal. Raises OSError.
 
-        An entry without a record is one whose values were lost.
+        An entry without a record is one whose values were lost. `values`: None: those of the entry.
         """
         key = _key(entry)
         with self._lock:
             if key not in self._slots:
                 self._slots[key] = self._free.pop() if self._free else self._grown()
-        self.writing(entry, Values(entry.last_written, entry.original))
+        self.writing(entry, values or Values(entry.last_written, entry.original))
 
     def writing(self, entry: JournalEntry, values: Values) -> None:
         """Record that a value is about to be written. Raises OSError; then it must not be."""

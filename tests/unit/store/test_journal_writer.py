@@ -113,6 +113,26 @@ def test_a_kept_entry_has_the_values_of_both_writes(
     assert last.values(first) == Values("0", "40")
 
 
+def test_a_kept_entry_never_loses_the_value_that_the_knob_has(
+    writer: JournalWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = journal_entry(original="10", last_written="40", at_unix_ns=1)
+    writer.put(first)
+    writer.writing(first, "0", "40")
+    write, seen = os.pwrite, []
+
+    def killed_here(handle: int, data: bytes, offset: int) -> int:
+        done = write(handle, data, offset)
+        with closing(LastWritten(tmp_path / "last-written")) as later:
+            seen.append(later.values(first))
+        return done
+
+    monkeypatch.setattr(os, "pwrite", killed_here)
+    writer.put(journal_entry(original="0", last_written="20", at_unix_ns=2))
+    assert seen
+    assert all(values is not None and "0" in values for values in seen), seen
+
+
 # ---- an entry of which the last written value is lost --------------------------------------------
 def test_an_original_stays_where_nobody_knows_who_wrote_the_value(
     writer: JournalWriter, last: LastWritten, path: Path, caplog: pytest.LogCaptureFixture
