@@ -168,7 +168,8 @@ OVERRIDES_UNUSABLE: Final = LogMessage(
     "%s cannot be used; tuning continues: %s",
     "overrides.db cannot be read or written. What is in force stays in force; new requests are "
     "refused.",
-    "Free space, or make /var/lib/ebbgate writable. It goes on by itself.",
+    "Free space, or make /var/lib/ebbgate writable. It goes on by itself. If the file was moved or "
+    "deleted, move it back, or restart ebbgated, which then uses what is there.",
 )
 OVERRIDES_USABLE_AGAIN: Final = LogMessage(
     "2e2b84ffb96949599556067a41deb45e",

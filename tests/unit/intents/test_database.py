@@ -336,3 +336,20 @@ def test_a_failure_is_logged_once_and_the_database_reopened(
     assert writer.submit(lambda database: database.load()).result(10).overrides == ()
     assert writer.error == ""
     assert [r.levelno for r in caplog.records] == [logging.ERROR, logging.WARNING]
+
+
+def test_nothing_is_saved_in_a_file_that_was_removed(path: Path) -> None:
+    writer = OverrideWriter(path)
+    writer.submit(lambda database: database.set_mode("bcache0", Mode.OBSERVE, AT_NS)).result(10)
+    away = path.with_name("away.db")
+    path.rename(away)
+    for _ in range(2):
+        failed = writer.submit(lambda database: database.add((override(),))).exception(10)
+        assert "was moved, deleted or replaced while ebbgated runs" in str(failed)
+        assert "move it back, or restart ebbgated" in str(failed)
+    assert "was moved" in writer.error
+    away.replace(path)
+    assert len(writer.submit(lambda database: database.add((override(),))).result(10)) == 1
+    assert writer.error == ""
+    with closing(OverrideDatabase.open(path)) as database:
+        assert len(database.load().overrides) == 1
