@@ -54,7 +54,8 @@ class LockHeld(AlreadyRunning):
 
     def __init__(self, holder: Holder) -> None:
         hints = {
-            LockRole.DAEMON: "stop it with `systemctl stop ebbgated`, or use another --runtime-dir",
+            # Two would write the same knobs, and restore each other's, whatever folders they have.
+            LockRole.DAEMON: "stop it with `systemctl stop ebbgated`",
             LockRole.RESTORE: "it takes seconds: try again",
         }
         super().__init__(f"another {holder.role} runs here (pid {holder.pid})", hints[holder.role])

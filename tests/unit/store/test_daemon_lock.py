@@ -76,8 +76,9 @@ def test_living_processes_exclude_each_other_and_are_named(
     process = holding(path, role)
     try:
         said = rf"another {role} runs here \(pid {process.pid}\)"
-        with pytest.raises(LockHeld, match=said), own_lock(path, mine):
+        with pytest.raises(LockHeld, match=said) as caught, own_lock(path, mine):
             pass
+        assert "--runtime-dir" not in caught.value.hint, "two daemons restore each other's knobs"
     finally:
         process.kill()
         process.communicate()
