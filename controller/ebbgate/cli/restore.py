@@ -131,9 +131,10 @@ def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Doc
                         return _left_alone(context, error.holder, late)
                     return _by_daemon(context, volume)
                 except NotRunning:
-                    # It holds the lock but has no socket: it is starting or stopping.
+                    # It holds the lock but has no socket: it is starting or stopping, or could not
+                    # make one. It lives all the same.
                     if late:
-                        raise
+                        raise error from None
             elif late:
                 raise
             time.sleep(_LOOK_S)

@@ -235,6 +235,18 @@ def test_a_daemon_that_hangs_is_named_with_the_next_step(
     assert "systemctl kill -s KILL ebbgated" in result.err
 
 
+def test_a_daemon_without_a_socket_is_named_with_the_next_step(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads that no daemon runs, and that restore works without one, cannot go on."""
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock"):
+        result = cli("restore")
+    assert result.code == 75
+    assert f"another ebbgated runs here (pid {os.getpid()})" in result.err
+    assert "systemctl stop ebbgated" in result.err
+
+
 def test_values_of_others_are_kept_and_named(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
     with closing(LastWritten(cli.runtime_dir / "last-written")) as last:
