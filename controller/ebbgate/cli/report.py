@@ -14,6 +14,7 @@ from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.export import csv_figures, write_rows
 from ebbgate.errors import NotFound, UsageError
+from ebbgate.probes.dm_status import lvm_dm_name
 from ebbgate.probes.topology import find
 from ebbgate.store.report_queries import ReportHistory
 from ebbgate.store.rollup import bucket_ns
@@ -100,8 +101,9 @@ def _names(context: Context, review: ReportHistory, volume: str | None) -> list[
     known = review.volumes()
     if volume is None:
         return known
-    name = volume.removeprefix("/dev/")
-    if name not in known:
+    plain = volume.removeprefix("/dev/").removeprefix("mapper/")
+    name = next((each for each in (plain, lvm_dm_name(plain)) if each in known), "")
+    if not name:
         try:
             name = find(context.sysfs, volume).name
         except NotFound:

@@ -327,6 +327,15 @@ def test_a_history_of_an_unreleased_version_is_refused(cli: Cli) -> None:
     assert "has schema 3, of an ebbgate that was never released" in found.err
 
 
+@pytest.mark.parametrize("name", ["vg-data", "vg/data", "/dev/vg/data", "/dev/mapper/vg-data"])
+def test_a_volume_that_is_gone_has_all_its_names(
+    cli: Cli, harness: StoreHarness, name: str
+) -> None:
+    harness.seconds(30, "vg-data")
+    (found,) = cli("report", "--volume", name, "--json").document["volumes"]
+    assert found["volume"] == "vg-data"
+
+
 def test_csv_has_one_figure_per_line(cli: Cli, harness: StoreHarness) -> None:
     harness.store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], None, harness.wall_ns)
     harness.seconds(30, dirty_bytes=0)
