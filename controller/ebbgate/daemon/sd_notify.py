@@ -47,7 +47,8 @@ class Watchdog:
 
     def alive(self) -> None:
         """Report that the event loop turns."""
-        self._send("WATCHDOG=1")
+        # The loop closes gates, so it does not wait while systemd hangs. The next report is soon.
+        self._send("WATCHDOG=1", socket.MSG_DONTWAIT)
 
     def ticked(self) -> None:
         """Note that a tick is done."""
@@ -63,10 +64,10 @@ class Watchdog:
 
     def stopping(self) -> None:
         """Report that knobs are being restored."""
-        self._send("STOPPING=1")
+        self._send("STOPPING=1", socket.MSG_DONTWAIT)
 
-    def _send(self, message: str) -> None:
+    def _send(self, message: str, flags: int = 0) -> None:
         if not self._address:
             return
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-            sock.sendto(message.encode(), self._address)
+            sock.sendto(message.encode(), flags, self._address)

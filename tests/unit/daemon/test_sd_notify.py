@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -55,6 +56,24 @@ def test_the_address_comes_from_the_environment(
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     say_all(Watchdog())
     assert heard(systemd) == SAID
+
+
+def test_the_loop_does_not_wait_for_a_systemd_that_hangs(
+    systemd: socket.socket, tmp_path: Path
+) -> None:
+    address = str(tmp_path / "notify")
+    systemd.bind(address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as others:
+        others.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                others.sendto(b"x", address)
+    watchdog = Watchdog(address)
+    for report in (watchdog.alive, watchdog.stopping):
+        thread = Thread(target=report, daemon=True)
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
 
 
 def test_without_systemd_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
