@@ -176,7 +176,7 @@ def _heat(raw: Json) -> HeatRecord:
 
 
 def _attribution(raw: Json) -> AttributionRecord:
-    since_ns, until_ns = _count(raw["since_ns"]), _count(raw["until_ns"])
+    since_ns, until_ns = _u64(raw["since_ns"]), _u64(raw["until_ns"])
     if not since_ns <= until_ns <= raw["ns"]:
         raise ValueError("a period that ends before it begins")
     cgroups = _rows(raw["cgroups"], 3, CGROUPS_MAX)

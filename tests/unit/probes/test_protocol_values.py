@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Values of records at the ends of their ranges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ebbgate.probes.protocol import parse_line
+from tests.builders import probe_tick
+
+HEAT = {"t": "heat", "ns": 9, "vol": "v", "since_ns": 1, "chunks": [], "left_out": 0, "dropped": 0}
+ATTRIBUTION = {
+    "t": "attribution",
+    "ns": 9,
+    "vol": "v",
+    "since_ns": 1,
+    "until_ns": 8,
+    **{f"{what}s": [] for what in ("cgroup", "inode")},
+    **{f"{what}s_{why}": 0 for what in ("cgroup", "inode") for why in ("left_out", "dropped")},
+}
+TIMES = ("ns", "since_ns", "until_ns", "last_ns")
+
+
+@pytest.mark.parametrize("raw", [HEAT, ATTRIBUTION, probe_tick()], ids=lambda raw: raw["t"])
+def test_records_are_read_however_long_the_machine_has_run(raw: dict[str, Any]) -> None:
+    # Three years; after 104 days the clock is at 2^53 ns.
+    uptime_ns = 3 * 365 * 86_400 * 10**9
+    times = {name: raw[name] + uptime_ns for name in TIMES if name in raw}
+    record = parse_line(json.dumps({**raw, **times}))
+    assert record is not None
+    assert record.at_ns > uptime_ns
