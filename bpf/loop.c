@@ -178,12 +178,16 @@ int on_push(void *probe, void *data, size_t bytes)
 	return 0;
 }
 
-static void check_volumes(struct probe *p, uint64_t now)
+static void check_volumes(struct probe *p)
 {
 	for_each_volume (v, p) {
 		struct queue_sample sample;
 		struct edge edge;
+		uint64_t now;
 
+		/* A push that came meanwhile must not be taken for a lost one. */
+		ring_buffer__consume(p->ring);
+		now = now_ns();
 		if (check_edge(p, v, now, &edge))
 			write_edge(p, v, &edge);
 		if (check_queue(p, v, now, &sample))
@@ -272,9 +276,8 @@ int run_loop(struct probe *p, int signals)
 			read_input(p, &in);
 		if (fds[1].revents)
 			read_signal(p, signals);
-		now = now_ns();
-		check_volumes(p, now);
-		check_tick(p, now);
+		check_volumes(p);
+		check_tick(p, now_ns());
 	}
 	return 0;
 }

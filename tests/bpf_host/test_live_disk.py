@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import mmap
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +27,7 @@ from tests.bpf_host.live import (
     skip_unless_possible,
     unavailable,
 )
+from tests.probe_records import Record
 
 MIB = 1 << 20
 WAIT_NS = 50_000_000
@@ -117,6 +121,40 @@ def refused_writes(device: str, count: int) -> int:
         finally:
             os.close(descriptor)
     return refused
+
+
+def test_an_arrival_while_the_output_is_blocked_is_a_busy_edge_with_its_gap(tmp_path: Path) -> None:
+    with LoopDisk(tmp_path / "disk", 64 * MIB) as loop, slow_reader() as (probe, records):
+        assert probe.stdin is not None
+        number = dev_t(loop.path)
+        commands = f"tick 60000000000\ntrack v kind=disk volume={number}\nwait v {WAIT_NS}\n"
+        probe.stdin.write(commands.encode())
+        idle = next(record for record in records if record.get("edge") == "idle")
+        # The answers fill the pipe while these are carried out.
+        probe.stdin.write(b"jump\n" * 200)
+        time.sleep(0.2)
+        arrived_ns = time.monotonic_ns()
+        with Path(loop.path).open("rb", buffering=0) as device:
+            os.pread(device.fileno(), 4096, 8 * MIB)
+        # An idle volume is looked at once a second.
+        time.sleep(1.1)
+        busy = next(record for record in records if record.get("edge") == "busy")
+    assert arrived_ns <= busy["ns"] < arrived_ns + 500_000_000
+    assert busy["gap_ns"] >= arrived_ns - idle["ns"]
+
+
+@contextmanager
+def slow_reader() -> Iterator[tuple[subprocess.Popen[bytes], Iterator[Record]]]:
+    """Start a probe whose output, of a page at most, is read only as its records are taken."""
+    with subprocess.Popen(
+        [PROBE], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as probe:
+        assert probe.stdin is not None
+        assert probe.stdout is not None
+        fcntl.fcntl(probe.stdout, fcntl.F_SETPIPE_SZ, mmap.PAGESIZE)
+        yield probe, map(json.loads, iter(probe.stdout.readline, b""))
+        probe.stdin.close()
+        probe.stdout.read()
 
 
 def test_a_device_loses_the_role_of_an_untracked_volume(loops: list[str]) -> None:
