@@ -99,15 +99,18 @@ bool queue_drained(struct probe *p, struct volume *v, uint64_t now, struct queue
 const char *set_pace(struct probe *p, struct volume *v, const struct command *cmd)
 {
 	static char error[REASON_BYTES + 64];
-	bool was_off = !v->pace_ns;
+	uint64_t now = now_ns();
 
 	if (cmd->ns && v->class_missing[0]) {
 		snprintf(error, sizeof(error), "destage cannot be followed: %s", v->class_missing);
 		return error;
 	}
+	if (!v->pace_ns)
+		v->queue_ns = now;
+	else if (v->queue_ns > now + cmd->ns)
+		/* A shorter period does not wait for the end of a longer one. */
+		v->queue_ns = now + cmd->ns;
 	v->pace_ns = cmd->ns;
-	if (was_off)
-		v->queue_ns = now_ns();
 	volume_shared(p, v)->paced = cmd->ns != 0;
 	return NULL;
 }

@@ -181,6 +181,20 @@ static void a_volume_whose_destage_cannot_be_told_is_not_paced(void)
 	CHECK(v->pace_ns && shared.vol[0].paced);
 }
 
+static void a_shorter_period_takes_effect_at_once(void)
+{
+	struct command cmd = { .verb = VERB_PACE, .ns = 60 * NS_PER_S };
+
+	begin();
+	v->pace_ns = 0;
+	CHECK(!set_pace(&p, v, &cmd));
+	CHECK(check_queue(&p, v, now, &sample));
+	cmd.ns = 20 * NS_PER_MS;
+	CHECK(!set_pace(&p, v, &cmd));
+	CHECK(!check_queue(&p, v, now + 20 * NS_PER_MS - 1, &sample));
+	CHECK(check_queue(&p, v, now + 20 * NS_PER_MS, &sample));
+}
+
 int main(void)
 {
 	RUN(writes_under_way_are_counted);
@@ -191,5 +205,6 @@ int main(void)
 	RUN(a_queue_that_moves_is_not_corrected);
 	RUN(a_tick_corrects_without_any_pace);
 	RUN(a_volume_whose_destage_cannot_be_told_is_not_paced);
+	RUN(a_shorter_period_takes_effect_at_once);
 	return check_done();
 }
