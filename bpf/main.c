@@ -18,6 +18,7 @@
 #include "programs.h"
 #include "records.h"
 #include "state.h"
+#include "sysfs.h"
 
 static struct probe probe;
 
@@ -28,7 +29,7 @@ static int print_warning(enum libbpf_print_level level, const char *format, va_l
 
 static int count_cpus(struct probe *p)
 {
-	int n = libbpf_num_possible_cpus();
+	int n = possible_cpus();
 
 	if (n <= 0) {
 		fprintf(stderr, "ebbgate-probe: cannot read the number of processors\n");

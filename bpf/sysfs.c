@@ -120,6 +120,20 @@ static bool read_partition(uint32_t disk, const char *name, uint32_t *dev)
 	return ok;
 }
 
+int possible_cpus(void)
+{
+	FILE *f = fopen("/sys/devices/system/cpu/possible", "re");
+	int last = -1;
+
+	if (!f)
+		return 0;
+	/* Ranges and single numbers, in order: 0-3,8-11. */
+	while (fscanf(f, "%d%*c", &last) == 1)
+		;
+	fclose(f);
+	return last + 1;
+}
+
 size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max)
 {
 	char path[PATH_BYTES];

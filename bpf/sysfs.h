@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is read from /sys/dev/block. */
+/* What is read from sysfs. */
 #ifndef EBBGATE_SYSFS_H
 #define EBBGATE_SYSFS_H
 
@@ -8,6 +8,9 @@
 #include <stdint.h>
 
 #include "record.h"
+
+/* One more than the highest number of a processor: numbers may be left out. 0: not known. */
+int possible_cpus(void);
 
 bool block_device_exists(uint32_t dev);
 bool block_is_partition(uint32_t dev);

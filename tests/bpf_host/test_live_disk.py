@@ -215,13 +215,24 @@ def links(probe: LiveProbe) -> int:
     return sum("bpf_link" in target or "bpf-link" in target for target in targets)
 
 
-def test_a_machine_with_more_processors_than_supported_is_refused(tmp_path: Path) -> None:
-    possible = tmp_path / "possible"
-    possible.write_text("0-1199\n")
+def checked_with_processors(possible: Path, numbers: str) -> subprocess.CompletedProcess[str]:
+    """Run the probe's check where these processors are possible."""
+    possible.write_text(f"{numbers}\n")
     script = f"mount --bind {possible} /sys/devices/system/cpu/possible && exec {PROBE} --check"
-    done = subprocess.run(
+    return subprocess.run(
         ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False
     )
+
+
+@pytest.mark.parametrize("numbers", ["0,11", "0-3,8-11", "11"])
+def test_processors_whose_numbers_have_gaps_all_have_counters(tmp_path: Path, numbers: str) -> None:
+    done = checked_with_processors(tmp_path / "possible", numbers)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ncpu"] == 12
+
+
+def test_a_machine_with_more_processors_than_supported_is_refused(tmp_path: Path) -> None:
+    done = checked_with_processors(tmp_path / "possible", "0-1199")
     assert done.returncode == 69, done.stderr
     assert "1200 processors; up to 1024 are supported" in done.stderr
     assert done.stdout == ""
