@@ -5,17 +5,36 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from typing import Final
 
 import click
 
 from ebbgate.cli.context import Context, Seconds, duration_of, with_context
-from ebbgate.errors import Unavailable
+from ebbgate.errors import Unavailable, UsageError
 from ebbgate.probes.capture import Capture, Captured, CaptureSettings
 from ebbgate.probes.topology import find
+from ebbgate.units import NS_PER_MS, NS_PER_S
+
+# Those of the probe (bpf/command.h).
+WAIT_NS_MIN: Final = 1 * NS_PER_MS
+WAIT_NS_MAX: Final = 3600 * NS_PER_S
+PACE_NS_MIN: Final = 1 * NS_PER_MS
+PACE_NS_MAX: Final = 60 * NS_PER_S
 
 
-def _duration(_ctx: click.Context, param: click.Parameter, value: str) -> int:
-    return duration_of(f"--{param.name}", value)
+def _duration(
+    low_ns: int, high_ns: int, allowed: str, *, none: bool = False
+) -> Callable[[click.Context, click.Parameter, str], int]:
+    """Return the check of an option; `none`: it may be 0."""
+
+    def checked(_ctx: click.Context, param: click.Parameter, value: str) -> int:
+        found_ns = duration_of(f"--{param.name}", value)
+        if not (low_ns <= found_ns <= high_ns or (none and found_ns == 0)):
+            raise UsageError(f"--{param.name}: {value} is out of range", f"allowed: {allowed}")
+        return found_ns
+
+    return checked
 
 
 @click.command()
@@ -28,11 +47,14 @@ def _duration(_ctx: click.Context, param: click.Parameter, value: str) -> int:
 @click.option(
     "--wait",
     default="300ms",
-    callback=_duration,
+    callback=_duration(WAIT_NS_MIN, WAIT_NS_MAX, "1ms to 1h"),
     help="Time without I/O after which the volume counts as idle.",
 )
 @click.option(
-    "--pace", default="0ms", callback=_duration, help="Time between queue samples; 0ms takes none."
+    "--pace",
+    default="0ms",
+    callback=_duration(PACE_NS_MIN, PACE_NS_MAX, "1ms to 60s, and 0ms", none=True),
+    help="Time between queue samples; 0ms takes none.",
 )
 @with_context
 def record(context: Context, device: str, seconds: float | None, wait: int, pace: int) -> None:
