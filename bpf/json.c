@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -132,6 +133,14 @@ void json_str_array(struct json *j, const char *key, const char *const *values, 
 	put_char(j, ']');
 }
 
+/* Whoever shares a terminal or a pipe may have made it non-blocking. */
+static void await_room(void)
+{
+	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	(void)poll(&fd, 1, -1);
+}
+
 int json_end(struct json *j)
 {
 	size_t done = 0;
@@ -144,6 +153,10 @@ int json_end(struct json *j)
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN) {
+			await_room();
+			continue;
+		}
 		if (n < 0)
 			return -errno;
 		done += n;

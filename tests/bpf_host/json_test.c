@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,6 +77,40 @@ static void a_reader_that_is_gone_is_reported(void)
 	CHECK(err == -EPIPE);
 }
 
+/* Reads a pipe until it is closed; returns how many lines came. */
+static void *count_lines(void *pipe)
+{
+	static size_t lines;
+	char c;
+
+	while (read(*(int *)pipe, &c, 1) == 1)
+		lines += c == '\n';
+	return &lines;
+}
+
+static void a_slow_reader_of_a_pipe_that_does_not_block_gets_every_record(void)
+{
+	int ends[2], out = dup(STDOUT_FILENO), err = 0;
+	pthread_t reader;
+	void *lines;
+
+	CHECK(!pipe(ends));
+	CHECK(fcntl(ends[1], F_SETPIPE_SZ, 4096) > 0 && !fcntl(ends[1], F_SETFL, O_NONBLOCK));
+	CHECK(!pthread_create(&reader, NULL, count_lines, &ends[0]));
+	dup2(ends[1], STDOUT_FILENO);
+	for (int i = 0; i < 1000 && !err; i++) {
+		json_begin(&j, "tick", 1);
+		err = json_end(&j);
+	}
+	dup2(out, STDOUT_FILENO);
+	close(ends[1]);
+	close(out);
+	CHECK(!pthread_join(reader, &lines));
+	close(ends[0]);
+	CHECK_EQ(err, 0);
+	CHECK_EQ(*(size_t *)lines, 1000);
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IONBF, 0);
@@ -83,5 +118,6 @@ int main(void)
 	RUN(strings_are_escaped);
 	RUN(a_record_that_does_not_fit_is_refused_whole);
 	RUN(a_reader_that_is_gone_is_reported);
+	RUN(a_slow_reader_of_a_pipe_that_does_not_block_gets_every_record);
 	return check_done();
 }
