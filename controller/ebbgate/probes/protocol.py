@@ -86,8 +86,9 @@ def _hello(raw: Json) -> Hello:
             f"the probe speaks protocol {raw['protocol']}, this controller {PROTOCOL_VERSION}",
             "install ebbgate-probe and ebbgate of the same release",
         )
-    words = raw["probe"], raw["version"], raw["boot_id"]
-    return Hello(raw["ns"], raw["protocol"], *words, _signals(raw["signals"]))
+    probe, version, boot_id = map(_text, (raw["probe"], raw["version"], raw["boot_id"]))
+    signals = _signals(raw["signals"])
+    return Hello(raw["ns"], raw["protocol"], probe, version, boot_id, signals)
 
 
 def _signals(raw: Json) -> dict[str, str]:
@@ -225,9 +226,15 @@ def _counts(values: object, longest: int = HISTOGRAM_BUCKETS_MAX) -> tuple[int, 
     return tuple(values)
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {value!r:.40}")
+    return value
+
+
 def _error(raw: Json) -> Record:
     """Return a refused `track` with its volume, any other refused command as a warning."""
-    text, command = raw["text"], raw.get("cmd", "")
+    text, command = _text(raw["text"]), _text(raw.get("cmd", ""))
     words = command.split()
     if words[:1] == ["track"] and len(words) > 1:
         return TrackRefused(words[1], raw["ns"], text)
@@ -249,11 +256,11 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "heat": _heat,
     "attribution": _attribution,
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
-    "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "requested")),
+    "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], _text(raw.get("why", "requested"))),
     "warn": lambda raw: ProbeWarning(
-        raw["ns"], raw["what"], _u64(raw.get("n", 0)), raw.get("text", "")
+        raw["ns"], _text(raw["what"]), _u64(raw.get("n", 0)), _text(raw.get("text", ""))
     ),
     "signals": lambda raw: SignalsChanged(raw["ns"], _signals(raw["signals"])),
     "error": _error,
-    "bye": lambda raw: Bye(raw["ns"], raw["why"]),
+    "bye": lambda raw: Bye(raw["ns"], _text(raw["why"])),
 }

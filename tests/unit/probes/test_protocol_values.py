@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.probes.protocol import parse_line
+from ebbgate.probes.protocol import BadRecord, parse_line
 from tests.builders import probe_tick
 
 HEAT = {"t": "heat", "ns": 9, "vol": "v", "since_ns": 1, "chunks": [], "left_out": 0, "dropped": 0}
@@ -32,3 +32,26 @@ def test_records_are_read_however_long_the_machine_has_run(raw: dict[str, Any]) 
     record = parse_line(json.dumps({**raw, **times}))
     assert record is not None
     assert record.at_ns > uptime_ns
+
+
+@pytest.mark.parametrize("wrong", [None, 7, [], {}])
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        ("hello", "probe"),
+        ("hello", "version"),
+        ("hello", "boot_id"),
+        ("warn", "what"),
+        ("warn", "text"),
+        ("untrack", "why"),
+        ("error", "text"),
+        ("error", "cmd"),
+        ("bye", "why"),
+    ],
+)
+def test_a_text_of_a_wrong_type_is_a_bad_record(kind: str, field: str, wrong: object) -> None:
+    words = dict.fromkeys(("probe", "version", "boot_id", "what", "text", "why", "cmd"), "word")
+    whole = {"t": kind, "ns": 1, "vol": "v", "protocol": 1, "signals": {}, **words}
+    assert parse_line(json.dumps(whole)) is not None
+    with pytest.raises(BadRecord):
+        parse_line(json.dumps({**whole, field: wrong}))
