@@ -2,6 +2,7 @@
 #include "caps.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 
@@ -14,6 +15,8 @@
  * that are open.
  */
 static const cap_value_t kept[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
+static const char *const names[] = { "CAP_SYSLOG", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN" };
+#define KEPT (sizeof(kept) / sizeof(kept[0]))
 #define KEPT_ALWAYS 2
 
 static int keep(const cap_value_t *values, int n)
@@ -36,18 +39,21 @@ int drop_capabilities(bool loads_more_programs)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(kept, loads_more_programs ? sizeof(kept) / sizeof(kept[0]) : KEPT_ALWAYS);
+	return keep(kept, loads_more_programs ? KEPT : KEPT_ALWAYS);
 }
 
-bool have_privilege(void)
+const char *missing_privilege(void)
 {
 	cap_t caps = cap_get_proc();
-	cap_flag_value_t bpf = CAP_CLEAR, admin = CAP_CLEAR;
+	const char *missing = caps ? NULL : names[0];
 
-	if (!caps)
-		return false;
-	cap_get_flag(caps, CAP_BPF, CAP_EFFECTIVE, &bpf);
-	cap_get_flag(caps, CAP_SYS_ADMIN, CAP_EFFECTIVE, &admin);
+	for (size_t i = 0; caps && !missing && i < KEPT; i++) {
+		cap_flag_value_t value = CAP_CLEAR;
+
+		cap_get_flag(caps, kept[i], CAP_EFFECTIVE, &value);
+		if (value != CAP_SET)
+			missing = names[i];
+	}
 	cap_free(caps);
-	return bpf == CAP_SET && admin == CAP_SET;
+	return missing;
 }

@@ -46,6 +46,19 @@ static int count_cpus(struct probe *p)
 	return EXIT_OK;
 }
 
+/* Root may lack one in a container, or by the CapabilityBoundingSet= of a service. */
+static bool is_privileged(void)
+{
+	const char *missing = missing_privilege();
+
+	if (missing)
+		fprintf(stderr,
+			"ebbgate-probe: needs CAP_BPF, CAP_PERFMON, CAP_SYSLOG and CAP_SYS_ADMIN, "
+			"and lacks %s: run it as root, with all of these in its bounding set\n",
+			missing);
+	return !missing;
+}
+
 static int refused(int err)
 {
 	char level[LOCKDOWN_BYTES];
@@ -143,11 +156,8 @@ int main(int argc, char **argv)
 		print_maps(p);
 	if (code != EXIT_OK || options.print_maps)
 		return code;
-	if (!have_privilege()) {
-		fprintf(stderr, "ebbgate-probe: needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN: run "
-				"it as root\n");
+	if (!is_privileged())
 		return EXIT_NO_PRIVILEGE;
-	}
 	libbpf_set_print(print_warning);
 	code = check_features(p, &options, argv);
 	if (code != EXIT_OK)

@@ -274,6 +274,15 @@ def test_without_privilege_the_probe_exits_with_77() -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("name", ["syslog", "perfmon", "sys_admin", "bpf"])
+def test_root_without_a_capability_is_told_which_one(name: str) -> None:
+    argv = ["setpriv", f"--bounding-set=-{name}", f"--inh-caps=-{name}", str(PROBE), "--check"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 77
+    assert f"lacks CAP_{name.upper()}: run it as root" in done.stderr
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
