@@ -29,8 +29,9 @@ def devices_in_use(proc: Path) -> dict[str, str]:
     """Return `ext4 on /` or `swap` by device number (`8:2`) and by the name in /dev or of dm."""
     found: dict[str, str] = {}
     for line in _lines(proc / "self/mountinfo"):
+        # The kernel escapes plain spaces only: a path may have any other.
         front, _, back = line.partition(" - ")
-        mount, source = front.split(), back.split()
+        mount, source = front.split(" "), back.split(" ")
         if len(mount) > _MOUNT_FIELDS and len(source) >= _MOUNT_FIELDS:
             use = f"{source[0]} on {mount[4]}"
             found.setdefault(mount[2], use)
@@ -93,7 +94,9 @@ def _described(sysfs: Sysfs, name: str, used: Mapping[str, str]) -> str:
 
 
 def _lines(path: Path) -> list[str]:
+    """Return the lines; a path in one may have what `splitlines` takes for the end of a line."""
     try:
-        return path.read_text(errors="replace").splitlines()
+        lines = path.read_bytes().decode(errors="replace").split("\n")
     except OSError:
         return []
+    return [line for line in lines if line.strip()]

@@ -92,6 +92,17 @@ def test_file_systems_and_swap_on_the_disk_are_named_and_unused_partitions_are_n
     ]
 
 
+@pytest.mark.parametrize("space", ["\v", "\r", "\x85", "\u2028", "\u3000"])
+def test_a_file_system_on_a_folder_with_an_odd_name_is_named(
+    fake: FakeSysfs, proc: Path, space: str
+) -> None:
+    fake.partition("sda", "sda3", "8:3")
+    folder = f"/media/a{space}b"
+    mounts = f"29 1 8:3 / {folder} rw,relatime shared:1 - ext4 /dev/sda3 rw\n"
+    (proc / "self/mountinfo").write_text(mounts, encoding="utf-8", newline="")
+    assert users(fake, proc)[0].others == (f"sda3 (ext4 on {folder})",)
+
+
 def test_a_device_above_several_disks_is_looked_at_once(
     tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
