@@ -191,6 +191,8 @@ overwrites() {
 wipe_signature() {
     local backup
     printf -v backup '%s/wipefs-%s-0x%08x.bak' "${HOME:-}" "${1##*/}" "$(($2))"
+    # wipefs does not cut off a file that is there already, and dd would restore the rest of it, too.
+    if [[ -e $backup ]]; then dry mv --backup=numbered "$backup" "$backup.old"; fi
     step "has_signature $(quoted "$@")" "$1 has lost its signature $3 at $2" \
         "$(quoted dd "if=$backup" "of=$1" bs=1 "seek=$(($2))" conv=notrunc,fsync status=none)" \
         dry wipefs --backup --offset "$2" --types "$3" "$1"

@@ -20,7 +20,8 @@ run_wipefs() {
     if ! has_signature "$device" "$signature"; then return; fi
     case " $* " in
     *' --backup '*)
-        echo "$signature" >"$HOME/wipefs-${device##*/}-$(printf '0x%08x' "$(($(option --offset "$@")))").bak"
+        # Like the real one, it does not cut off a file that is there already.
+        echo "$signature" 1<>"$HOME/wipefs-${device##*/}-$(printf '0x%08x' "$(($(option --offset "$@")))").bak"
         ;;
     esac
     remove_signature "$device" "$signature"

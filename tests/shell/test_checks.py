@@ -204,6 +204,18 @@ def test_force_saves_and_removes_the_signatures_that_the_check_found(tmp_path: P
     assert len(list((tmp_path / "home").iterdir())) == 2
 
 
+def test_a_roll_back_restores_nothing_of_an_older_backup(tmp_path: Path) -> None:
+    """Another disk had the name, and a longer signature at the same place."""
+    machine = Machine(tmp_path, signatures={"sdb": "0x0,xfs\n0x438,ext4\n"}, fault="2 fails")
+    machine.install()
+    older = machine.file("home/wipefs-sdb-0x00000000.bak", "0x0,crypto_LUKS\n")
+    before = machine.state()
+    text = machine.run(*FORCE)
+    assert "everything that this run changed is as it was before" in text
+    assert machine.state() == before
+    assert older.with_name(f"{older.name}.old").read_text() == "0x0,crypto_LUKS\n"
+
+
 def test_a_signature_that_appears_after_the_check_ends_the_run(tmp_path: Path) -> None:
     machine = Machine(tmp_path, signatures={"sdb": "0x438,ext4\n"})
     machine.install()
