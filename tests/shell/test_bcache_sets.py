@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.shell.machines import BACKING_SUPERBLOCK, BCACHE_TREE, NO_CACHE, SET, SUPERBLOCK
+from tests.shell.machines import (
+    BACKING_SUPERBLOCK,
+    BCACHE,
+    BCACHE_TREE,
+    NO_CACHE,
+    SET,
+    SUPERBLOCK,
+)
 from tests.shell.recorded import UUID, Machine, refused
 
 ATTACH = ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb")
@@ -103,3 +111,40 @@ def test_blocks_that_the_kernel_refuses_are_refused_before_the_first_step(
 def test_blocks_smaller_than_a_sector_are_refused(tmp_path: Path) -> None:
     argv = (*ATTACH[:2], "--block", "256", *ATTACH[2:])
     refused(Machine(tmp_path), argv, "blocks of 256 B are smaller than the sectors of a device")
+
+
+# ---- what undoes a detach ------------------------------------------------------------------------
+POLICY = "block/sdb/bcache/cache_replacement_policy"
+MODE = "block/sda/bcache/cache_mode"
+TUNED = {f"{SET}/bucket_size": "2.0M\n", POLICY: "lru [fifo] random\n"}
+
+
+def undo_of_detach(tmp_path: Path, tree: dict[str, str], *options: str) -> tuple[Machine, str]:
+    """Detach a cache; return the machine and the output of the command that undoes it."""
+    machine = Machine(tmp_path, **{**BCACHE, "sysfs": {**BCACHE_TREE, **tree}})
+    text = machine.run("bcache-detach", "--yes", *options, "bcache0")
+    (undo,) = (line for line in text.splitlines() if line.startswith("# to undo: "))
+    words = shlex.split(undo.removeprefix("# to undo: "))
+    again = machine.run(Path(words[0]).name, *words[1:])
+    assert again.endswith("exit 0\n"), again
+    return machine, text
+
+
+def test_the_undo_of_a_detach_makes_a_set_like_the_one_that_was_freed(tmp_path: Path) -> None:
+    machine, _ = undo_of_detach(tmp_path, TUNED, "--free")
+    (made,) = (step for step in machine.steps() if step.startswith("make-bcache"))
+    assert "--bucket 2m --block 512 " in made
+    assert "--cache_replacement_policy fifo" in made
+
+
+def test_the_undo_names_a_policy_that_the_attach_does_not_make(tmp_path: Path) -> None:
+    tree = {**TUNED, POLICY: "lru fifo [random]\n"}
+    _, text = undo_of_detach(tmp_path, tree, "--free")
+    assert "the undo makes a cache with the policy lru; it was random" in text
+
+
+def test_the_undo_of_a_detach_in_mode_none_works(tmp_path: Path) -> None:
+    tree = {MODE: "writethrough writeback writearound [none]\n"}
+    machine, text = undo_of_detach(tmp_path, tree)
+    assert "the undo makes a cache in writethrough; it was in none" in text
+    assert machine.state()[f"sys/{MODE}"].startswith("[writethrough]")

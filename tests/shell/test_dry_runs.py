@@ -139,7 +139,7 @@ def test_bcache_detach_restores_the_knobs_that_it_sets(tmp_path: Path) -> None:
         f"echo 10 > {knobs}/writeback_percent",
         f"echo 1 > /sys/fs/bcache/{UUID}/unregister",
         "wipefs --offset 0x1018 --types bcache /dev/sdb",
-        "# to undo: lvm-scripts/bcache-attach --yes --mode writeback /dev/sda /dev/sdb",
+        "# to undo: lvm-scripts/bcache-attach --yes --mode writeback --block 512 /dev/sda /dev/sdb",
         "exit 0",
     ]
 
