@@ -29,7 +29,7 @@ split_name() {
 
 # Read once for the whole volume group, since each LVM command is slow; a line for each segment.
 GROUP_FIELDS=(lv_name lv_layout lv_active pool_lv vg_extent_size vg_missing_pv_count
-    cache_mode cache_policy chunk_size cache_settings devices)
+    cache_mode cache_policy chunk_size cache_settings lv_size devices)
 
 # unlocked: waits up to a minute for another LVM command on $VG. LVM itself would wait without a
 # message and without a limit.

@@ -50,6 +50,8 @@ class Machine:
     pvs: str = ""
     """MAJOR|MINOR|VG|EXTENT_BYTES|EXTENTS|ALLOCATED for each physical volume that matters."""
     ssd_bytes: int = 100 * GIB
+    lv_bytes: int = 400 << 20
+    """Size of each volume but the metadata of a pool, which has 8 MiB."""
     signatures: Mapping[str, str] = field(default_factory=dict)
     """OFFSET,TYPE lines by kernel name of the device."""
     mounts: Mapping[str, str] = field(default_factory=dict)
@@ -153,6 +155,7 @@ class Machine:
         for name in ("lvs", "pvs", "dm_status", "dm_table", "blkid"):
             self.file(f"state/{name}", getattr(self, name))
         self.file("state/ssd_bytes", f"{self.ssd_bytes}\n")
+        self.file("state/lv_bytes", f"{self.lv_bytes}\n")
         for name, text in self.signatures.items():
             self.file(f"state/signatures.{name}", text)
         for name, text in self.superblocks.items():

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.machines import RAID_POOL_LVS, SCENARIOS, VOL_LVS
+from tests.shell.machines import POOL_LVS, RAID_POOL_LVS, SCENARIOS, VOL_LVS
 from tests.shell.recorded import Machine
 
 DETACH = SCENARIOS["lvmcache-detach-free"]
 SETTINGS = "migration_threshold=16384,random_threshold=8"
 TUNED = VOL_LVS.replace("smq|65536|", f"smq|65536|{SETTINGS}")
+
+_SPARE = "lvol0_pmspare|linear|||4194304|0|||||/dev/sdb(116)\n"
+POOL_AND_SPARE = POOL_LVS.replace("/dev/sdc", "/dev/sdb") + _SPARE
 
 
 def machine(tmp_path: Path, lvs: str) -> Machine:
@@ -36,6 +39,30 @@ def test_the_undo_of_a_detach_has_the_settings_of_the_cache(tmp_path: Path) -> N
     again = there.run(Path(words[0]).name, *words[1:])
     assert again.endswith("exit 0\n"), again
     assert TUNED.splitlines()[0] in there.state()["state/lvs"].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("lvs", "option"), [(VOL_LVS, "--remove"), (VOL_LVS, "--free"), (POOL_AND_SPARE, "--remove")]
+)
+def test_the_undo_of_a_detach_makes_a_cache_of_the_same_size(
+    lvs: str, option: str, tmp_path: Path
+) -> None:
+    """With all of its device, the chunks of a cache that had a part of it may be too many."""
+    there = machine(tmp_path, lvs)
+    text = there.run("lvmcache-detach", "--yes", option, "vg/data")
+    (undo,) = (line for line in text.splitlines() if line.startswith("# to undo: "))
+    words = shlex.split(undo.removeprefix("# to undo: "))
+    again = there.run(Path(words[0]).name, *words[1:])
+    assert again.endswith("exit 0\n"), again
+    made = next(step for step in there.steps() if step.startswith("lvcreate"))
+    assert " -l 100 " in made
+
+
+def test_the_undo_leaves_the_size_of_a_pool_open_where_its_spare_stays(tmp_path: Path) -> None:
+    """The attach counts a spare, for which there is no space then."""
+    other = "slow|cache,pool|||4194304|0|writethrough|smq|65536||slow_cdata(0)\n"
+    lines = dry_run(machine(tmp_path, POOL_AND_SPARE + other), "--free")
+    assert "--size" not in lines[-1]
 
 
 def test_a_roll_back_of_a_detach_restores_the_settings_of_the_cache(tmp_path: Path) -> None:
