@@ -18,6 +18,8 @@ PROGRAM=${0##*/}
 # How long to wait for something that the kernel usually does at once.
 PATIENCE_SECONDS=${EBBGATE_PATIENCE_SECONDS:-20}
 readonly SYS PROC PROGRAM PATIENCE_SECONDS
+# The shell of a user has no sbin in PATH on Debian, and neither has one that `su` has made root.
+if [[ $SYS == /sys ]]; then PATH+=:/usr/local/sbin:/usr/sbin:/sbin; fi
 
 # The same as in the README of the project.
 declare -rA EXIT_CODES=([usage]=64 [no_such]=66 [not_here]=69 [failed]=74 [root]=77 [interrupted]=130)

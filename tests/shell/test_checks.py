@@ -370,3 +370,16 @@ def test_a_roll_back_quotes_the_name_of_a_device(tmp_path: Path) -> None:
     assert "everything that this run changed is as it was before" in text
     assert machine.state() == before
     assert "+ echo '/dev/disk/by-partlabel/a\\x20disk' > /sys/fs/bcache/register" in text
+
+
+def test_programs_of_administrators_are_found_without_sbin_in_the_path() -> None:
+    """As after `su` on Debian, which keeps the PATH of the user."""
+    lib = Path(__file__).resolve().parents[2] / "lvm-scripts/lib.sh"
+    done = subprocess.run(
+        ["bash", "-c", f". {lib}; need blockdev wipefs"],
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
