@@ -22,7 +22,7 @@ report() {
 # split_name VG/LV: sets VG and LV.
 split_name() {
     local name=${1#/dev/}
-    [[ $name =~ ^[A-Za-z0-9+_.][A-Za-z0-9+_.-]*/[A-Za-z0-9+_.][A-Za-z0-9+_.-]*$ ]] ||
+    [[ $1 != /dev/mapper/* && $name =~ ^[A-Za-z0-9+_.][A-Za-z0-9+_.-]*/[A-Za-z0-9+_.][A-Za-z0-9+_.-]*$ ]] ||
         die usage "not a volume name: $1" "use VG/LV; lvs lists them"
     VG=${name%/*} LV=${name#*/}
 }
@@ -121,6 +121,15 @@ cache_device() {
     PV_IS_NEW=1
     # LVM starts the data at 1 MiB, or at the alignment of the device if that is more.
     FREE_BYTES=$(((size_bytes - MIB) / EXTENT_BYTES * EXTENT_BYTES))
+}
+
+# question_about DEVICE: what a person confirms. A physical volume of $VG keeps what is on it.
+question_about() {
+    if ((PV_IS_NEW)); then
+        echo "All data on $1 will be lost."
+    else
+        echo "$VG/$LV gets a cache in the free space of $1."
+    fi
 }
 
 # refuse_physical_volumes DEVICE: refuses a device, also with --force, if it or one of its partitions is
