@@ -32,6 +32,8 @@ SBINDIR := $(PREFIX)/sbin
 LIBDIR := $(PREFIX)/lib/ebbgate
 SCRIPTDIR := $(LIBDIR)/lvm-scripts
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+# Where systemd looks for units.
+UNIT_FOLDERS := $(addsuffix /systemd/system,/etc /run /usr/local/lib /lib /usr/lib)
 SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/stack-status
 UNITS := ebbgated.service ebbgate-restore.service ebbgate-warm.socket ebbgate-warm@.service ebbgate-web.service
 SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
@@ -290,7 +292,9 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	$(if $(GROUP_CONF),$(group_conf))
 	@if [[ -z '$(DESTDIR)' ]]; then $(MAKE) --no-print-directory install-group; fi
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; $(update_catalog); fi
-	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated ebbgate-web"
+	@echo "installed; next: ebbgate doctor, then systemctl enable ebbgated ebbgate-web, and systemctl restart ebbgated ebbgate-web"
+	$(if $(filter $(UNIT_FOLDERS),$(UNITDIR)),,@echo "systemd does not look for units in $(UNITDIR):" \
+		"give also UNITDIR=/usr/local/lib/systemd/system, to make uninstall, too")
 
 .PHONY: install-probe-bcc
 install-probe-bcc: probe manual ## also the probe for kernels without BTF; needs python3-bpfcc and kernel headers
@@ -326,13 +330,17 @@ update_catalog = journalctl --update-catalog || true
 launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: GPL-2.0-only' \
 	'import sys' '' 'sys.path.insert(0, "$(LIBDIR)")' 'from $(1) import main' '' 'sys.exit(main())'
 
+# Services of these names that are not of `make install` are those of a package.
+own_services = [[ -z '$(DESTDIR)' && -d /run/systemd/system && -e $(UNITDIR)/ebbgated.service ]]
+PACKAGED_UNIT := /usr/lib/systemd/system/ebbgated.service
+
 uninstall: ## put every knob back, then remove what install put there
-	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
-		systemctl stop ebbgate-web ebbgated || true; fi
+	@if $(own_services); then systemctl stop ebbgate-web ebbgated || true; fi
 	@if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]]; then $(BINDIR)/ebbgate restore; fi
 	@# Not before: what is not removed must start again at the next boot.
-	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
-		systemctl disable ebbgate-web ebbgated || true; fi
+	@if $(own_services); then systemctl disable ebbgate-web ebbgated || true; \
+		if [[ -e $(PACKAGED_UNIT) ]]; then \
+			echo "those of the package do not run now; next: systemctl enable --now ebbgated ebbgate-web"; fi; fi
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED) $(BCC_INSTALLED))
 	for unit in ebbgated ebbgate-restore; do rm -rf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; \
 		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done

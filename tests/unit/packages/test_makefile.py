@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Folders that `make install` and `make uninstall` refuse before anything is run. I/O: make."""
+"""What `make install` and `make uninstall` refuse, say, and do to services. I/O: make, bash."""
 
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,61 @@ def test_uninstall_keeps_the_services_until_the_knobs_are_back() -> None:
     places = [steps.index(step) for step in ("systemctl stop", "ebbgate restore", "disable")]
     assert places == sorted(places)
     assert "disable --now" not in steps
+
+
+def steps_of(target: str, *words: str) -> str:
+    """Return the commands of a target."""
+    argv = [*PRINTS_ONLY, target, *words]
+    return subprocess.run(argv, cwd=REPO, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("packaged", [True, False])
+def test_uninstall_leaves_the_services_of_a_package_alone(
+    own: bool, packaged: bool, tmp_path: Path
+) -> None:
+    for folder in ("bin", "run", "usr/lib/systemd/system", "local/lib/systemd/system"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("systemctl", "journalctl"):
+        path = tmp_path / "bin" / name
+        path.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
+        path.chmod(0o755)
+    unit = "lib/systemd/system/ebbgated.service"
+    if own:
+        (tmp_path / "local" / unit).touch()
+    if packaged:
+        (tmp_path / "usr" / unit).touch()
+    steps = steps_of("uninstall", f"PREFIX={tmp_path}/local")
+    steps = steps.replace("/run/systemd/system", f"{tmp_path}/run")
+    steps = steps.replace(f"/usr/{unit}", f"{tmp_path}/usr/{unit}")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", steps],
+        env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    calls = (tmp_path / "calls").read_text()
+    assert ("stop" in calls, "disable" in calls) == (own, own)
+    assert ("systemctl enable --now ebbgated" in done.stdout) == (own and packaged)
+
+
+def test_install_says_to_restart_services_that_run() -> None:
+    """`enable --now` leaves the old version running."""
+    assert "systemctl restart ebbgated ebbgate-web" in steps_of("install")
+
+
+@pytest.mark.parametrize(
+    ("words", "is_found"),
+    [
+        ((), True),
+        (("PREFIX=/usr",), True),
+        (("PREFIX=/opt/ebbgate",), False),
+        (("PREFIX=/opt/ebbgate", "UNITDIR=/etc/systemd/system"), True),
+    ],
+)
+def test_install_says_where_systemd_does_not_find_the_units(
+    words: tuple[str, ...], is_found: bool
+) -> None:
+    said = "systemd does not look for units in /opt/ebbgate/lib/systemd/system"
+    assert (said not in steps_of("install", *words)) == is_found
