@@ -137,6 +137,33 @@ def test_the_playbook_gives_no_mode_of_files_to_the_folder() -> None:
     assert tasks["Make their folder"]["ansible.builtin.file"]["mode"] == "0755"
 
 
+@pytest.mark.parametrize(
+    ("names", "is_right"),
+    [([], True), (["nas evening.yaml"], True), (["nas.yml"], True), (["bad one.yml"], False)],
+)
+def test_the_playbook_checks_files_of_any_name(
+    names: list[str], is_right: bool, repository: Path
+) -> None:
+    """As its shell does, which `find` hands names with spaces, or none at all."""
+    (play,) = yaml.safe_load((EXAMPLES / "ansible-policies.yml").read_text())
+    tasks = {each["name"]: each for block in play["tasks"] for each in block.get("block", ())}
+    line = tasks["Check them"]["ansible.builtin.shell"]
+    staged = repository / "staged"
+    staged.mkdir()
+    for name in names:
+        (staged / name).write_text(BAD if "bad" in name else EXAMPLE)
+    done = subprocess.run(
+        ["/bin/sh", "-c", line.replace("{{ staged.path }}", str(staged))],
+        env={**environment(), "PATH": path_of(repository)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == is_right, done.stdout + done.stderr
+    if not is_right:
+        assert "did you mean read_latency_p99?" in json.loads(done.stdout)["problems"][0]["text"]
+
+
 @pytest.mark.full
 def test_the_playbook_leaves_a_machine_alone_where_a_policy_is_wrong(repository: Path) -> None:
     (repository / "policies.d").mkdir()
