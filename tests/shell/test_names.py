@@ -92,3 +92,18 @@ def test_programs_of_administrators_are_found_without_sbin_in_the_path() -> None
         check=False,
     )
     assert done.stderr == ""
+
+
+def test_two_devices_whose_backups_would_have_one_name_are_refused(tmp_path: Path) -> None:
+    """A roll back would write the signature of one to the other."""
+    signatures = {"sda": "0x0,xfs\n", "sdb": "0x0,crypto_LUKS\n"}
+    machine = Machine(tmp_path, signatures=signatures, fault="5 fails")
+    machine.install()
+    before = machine.state()
+    argv = ("bcache-attach", "--yes", "--force", "/dev/slow/data", "/dev/fast/data")
+    text = machine.run(*argv)
+    assert machine.state() == before, text
+    text = "signatures of /dev/slow/data and /dev/fast/data would have the same name\n  use another"
+    refused(machine, argv, text)
+    other = (*argv[:-1], "/dev/sdb")
+    assert Machine(tmp_path / "other", signatures=signatures).run(*other).endswith("exit 0\n")
