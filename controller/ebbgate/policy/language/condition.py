@@ -155,7 +155,8 @@ def _words(signal: Signal, node: Node, key: str, diagnostics: Diagnostics) -> Ch
             )
             return None
         comparison = "is not" if match is not None and match[1] == "!=" else "is"
-        words = (match[2] if match is not None else text,)
+        # A comparison without a word would be met always or never.
+        words = (text if match is None else match[2] or text,)
     for word in words:
         if word and word not in signal.words:
             near = nearest(word, signal.words)

@@ -220,6 +220,8 @@ def test_an_invalid_value_is_reported_with_its_position(rest: str, message: str)
         ('{dirty_ratio: "> 5s"}', ": rules.when.dirty_ratio: 's' is not a unit of ratio"),
         ("{dirty_ratio: [1]}", ": rules.when.dirty_ratio: a list instead of a single value"),
         ('{regime: "> gap"}', ": rules.when.regime: > cannot be used with regime"),
+        ('{regime: "!="}', ": rules.when.regime: unknown value '!='; write one of gap, burst"),
+        ('{idle: "== "}', ": rules.when.idle: unknown value '=='; write one of yes, no"),
         ("{regime: [gap, storm]}", ": rules.when.regime: unknown value 'storm'"),
         ("{idle: [[a]]}", ": rules.when.idle: a list instead of a single value"),
         (MANY, ": rules.when: 21 comparisons; at most 20"),
