@@ -56,16 +56,20 @@ EXAMPLES: Final[Mapping[SignalUnit, str]] = {
 }
 _WHOLE: Final = frozenset({SignalUnit.SIZE, SignalUnit.RATE, SignalUnit.DURATION})
 """Measured in whole bytes and nanoseconds; what people write may be between two of them."""
-_FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
-# Common spellings that difflib does not find.
+_FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµμ/%]*)$")
+# Common spellings that difflib does not find, or takes for another unit.
 _MEANT: Final = {
-    "m": "min",
-    "sec": "s",
-    "hour": "h",
-    "hours": "h",
-    "msec": "ms",
-    "day": "d",
-    "days": "d",
+    spelling: name
+    for name, spellings in {
+        "us": ("µs", "μs", "usecs", "microsecond", "microseconds"),
+        "ms": ("msec", "millisecond", "milliseconds"),
+        "s": ("sec", "secs", "second", "seconds"),
+        "min": ("m",),
+        "h": ("hr", "hrs", "hour", "hours"),
+        "d": ("day", "days"),
+        "/s": ("iops",),
+    }.items()
+    for spelling in spellings
 }
 _PREFIXES: Final = {"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
 

@@ -240,6 +240,11 @@ def test_an_invalid_condition_is_reported(when: str, message: str) -> None:
     [
         ("objectives: {dirty_age_max: 2m}", "min"),
         ("objectives: {dirty_age_max: 2sec}", "s"),
+        ("objectives: {dirty_age_max: 30 seconds}", "s"),
+        ("objectives: {dirty_age_max: 2hrs}", "h"),
+        ("objectives: {read_latency_p99: 500µs}", "us"),
+        ("objectives: {read_latency_p99: 500\N{GREEK SMALL LETTER MU}s}", "us"),
+        ("objectives: {read_latency_p99: 20 milliseconds}", "ms"),
         ("limits: {sequential_cutoff: {max: 64MB}}", "MiB"),
         ("limits: {sequential_cutoff: {max: 64k}}", "KiB"),
         ("limits: {destage_rate: {max: 10MB/s}}", "MiB/s"),
