@@ -361,15 +361,17 @@ def _parameters_schema(strategy: str) -> ObjectSchema[ParamValues]:
     # Of a parameter for both kinds: bcache's.
     defaults = {param.name: _defaults(strategy, param.kinds[0]) for param in params}
     known = {param.name: param.default(defaults[param.name]) for param in params}
+    fields = tuple(param.field(defaults[param.name]) for param in params)
     low, high = _ORDERED.get(strategy, ("", ""))
 
     def check(values: ParamValues) -> Faults:
         ends = [values.get(name, known.get(name)) for name in (low, high)]
         figures = [each for each in ends if isinstance(each, float | int)]
         if figures != sorted(figures):
-            yield (high if high in values else low, f"{low} is greater than {high}", "swap them")
+            unset = next((one for one in fields if one.name in {low, high} - values.keys()), None)
+            wanted = f"set {unset.name}, too, which is {unset.default}" if unset else "swap them"
+            yield high if high in values else low, f"{low} is greater than {high}", wanted
 
-    fields = tuple(param.field(defaults[param.name]) for param in params)
     return ObjectSchema(f"the parameters of {strategy}", fields, check)
 
 

@@ -175,7 +175,13 @@ def test_a_key_of_a_newer_version_is_named_with_the_version_that_does_not_know_i
         ),
         (
             "strategies: [stream_bypass: {cutoff_min: 8MiB}]",
-            "3:42: strategies.stream_bypass.cutoff_min: cutoff_min is greater than cutoff_max",
+            "3:42: strategies.stream_bypass.cutoff_min: cutoff_min is greater than cutoff_max; set"
+            " cutoff_max, too, which is 4MiB",
+        ),
+        (
+            "strategies: [idle_destage: {wait_max: 20ms}]",
+            "3:39: strategies.idle_destage.wait_max: wait_min is greater than wait_max; set"
+            " wait_min, too, which is 30ms",
         ),
         ("schedule: [{name: a, at: 1-2, use: b}]", "3:26: schedule.at: '1-2' is not a time span"),
         ('schedule: [{name: a, at: "24:00-24:00", use: b}]', "3:26: schedule.at: "),
