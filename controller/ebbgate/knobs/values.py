@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from ebbgate.knobs.catalog import bounds_of, find_knob, knob_row
@@ -81,8 +82,9 @@ def parse_figure(knob: str, text: str) -> int:
     if match is None or (match[2] and factor is None):
         known = f", or one with {', '.join(suffixes)}" if suffixes else ""
         raise ValueError(f"{text!r} is not a value of {knob}: write a number of {unit}{known}")
-    exact = float(match[1]) * (own if factor is None else factor) / own
-    if exact != int(exact):
+    # Not a float: 1.001 ms would be 1000.9999999999999 us.
+    exact = Fraction(match[1]) * (own if factor is None else factor) / own
+    if exact.denominator != 1:
         raise ValueError(f"{text} is not a whole number of {unit}")
     return int(exact)
 

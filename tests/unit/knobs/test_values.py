@@ -29,3 +29,10 @@ def test_a_formatted_value_can_be_parsed(knob: str) -> None:
     if BY_NAME[knob].unit is not KnobUnit.FLAG:
         assert parse_figure(knob, format_value(knob, low)) == low
     assert format_value(knob, low) in format_range(knob)
+
+
+@pytest.mark.parametrize("us", [1001, 1003, 2047, 8009, 16_001])
+def test_a_value_with_a_fraction_is_exact(us: int) -> None:
+    assert parse_figure("congested_read_threshold_us", f"{us / 1000}ms") == us
+    with pytest.raises(ValueError, match="not a whole number of microseconds"):
+        parse_figure("congested_read_threshold_us", f"{us / 1000}5ms")
