@@ -33,12 +33,14 @@ def history_run(
     found = find(context.sysfs, volume)
     subject = Subject.of(found)
     folder, until_ns = context.config.policy_dir, context.wall_ns()
+    # SQLite takes no larger number; a longer time is all of the history.
+    since_ns = max(0, until_ns - length_ns)
     both = (
         named(policy, folder),
         named(against, folder) if against else history.compared_with(None, subject, folder),
     )
     path = context.config.history_path
-    run = history.run(path, subject, both, until_ns - length_ns, until_ns)
+    run = history.run(path, subject, both, since_ns, until_ns)
     names = {"volume": found.name, "policy": both[0].name, "against": both[1].name}
     document = {**names, **dry_run_to_json(run)}
     emit(context, document, lambda page, drawn: _draw(page, drawn, run))

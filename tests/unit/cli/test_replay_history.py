@@ -42,6 +42,12 @@ def test_the_page_has_differences_gates_and_notes(lived: Cli) -> None:
     assert max(map(len, result.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("since", ["200000d", "99999999999999999999d"])
+def test_a_time_before_all_clocks_is_all_of_the_history(lived: Cli, since: str) -> None:
+    result = lived(*run(lived, "bcache0", "--since", since, "--json"))
+    assert (result.code, result.document["from_unix_s"], result.document["frames"]) == (0, 0.0, 24)
+
+
 def test_times_are_of_the_same_zone_as_those_of_explain(
     lived: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
