@@ -14,7 +14,7 @@ from ebbgate.errors import ConfigError, EbbgateError
 from ebbgate.policy.defaults import STRATEGIES
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy.language.link import Linked, link
+from ebbgate.policy.language.link import Linked, link, names_taken
 from ebbgate.policy.language.parse import Parsed, parse
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import by_folder, neighbours
@@ -33,7 +33,8 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     cache than the policy, or have lost its effect in this version.
 
     Policies that FILE includes or uses are checked too; they may be shipped ones or other files in
-    its folder. Files of different folders are different sets. Changes nothing and needs no daemon.
+    its folder, none of which may have its name. Files of different folders are different sets.
+    Changes nothing and needs no daemon.
 
     With --json, for scripts: one document on the standard output, with all errors of all files.
     `exit_code` is that of the command: 0 if `valid`, 78 for an error in a policy, 66 for a missing
@@ -77,10 +78,14 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
 def _linked(folder: Iterable[Path], parsed: Mapping[Path, Parsed]) -> Linked:
     """Link the files of a folder that could be read."""
     readable = [path for path in folder if path in parsed]
-    documents = [parsed[path].document for path in readable]
-    found = [each for each in documents if each is not None]
+    found = [each for path in readable if (each := parsed[path].document) is not None]
     # The folder of one that cannot be read may not be readable either.
-    return link(found, reader.shipped(), neighbours(readable))
+    others = neighbours(readable)
+    linked = link(found, reader.shipped(), others)
+    # A copy with another suffix, to be renamed over its original, may have the name of that one.
+    counted = [each for each in found if Path(each.file).suffix in reader.SUFFIXES]
+    taken = tuple(names_taken(counted, others))
+    return Linked((), (*linked.problems, *taken)) if taken else linked
 
 
 def _parsed(files: Iterable[Path]) -> tuple[dict[Path, Parsed], dict[Path, EbbgateError]]:

@@ -64,6 +64,23 @@ def test_each_folder_is_a_set_of_its_own(cli: Cli, tmp_path: Path) -> None:
     assert cli("check-policy", same, near, same).out.count(same) == 1
 
 
+def test_a_name_that_another_file_of_the_folder_has_is_an_error(cli: Cli, tmp_path: Path) -> None:
+    old = keep(tmp_path, "a.yaml", "version: 1\nname: own\n")
+    new = keep(tmp_path, "b.yaml", "version: 1\nname: own\n")
+    for file, other in ((old, new), (new, old)):
+        result = cli("check-policy", file)
+        assert (result.code, result.out) == (
+            78,
+            f"{file}:2:7: name: {other} has the name 'own', too; change one of them\n",
+        )
+
+
+def test_a_copy_that_is_no_policy_file_may_have_the_name(cli: Cli, tmp_path: Path) -> None:
+    keep(tmp_path, "a.yaml", "version: 1\nname: own\n")
+    copy = keep(tmp_path, "a.yaml.new", "version: 1\nname: own\n")
+    assert cli("check-policy", copy).code == 0
+
+
 def test_a_link_belongs_to_the_folder_that_has_it(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     entry = "schedule: [{name: n, at: '01:00-02:00', use: near}]\n"

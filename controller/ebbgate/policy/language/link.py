@@ -9,7 +9,7 @@ precedence over the document whose schedule uses it, except for limits: those of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ebbgate.policy.language.diagnostic import Diagnostic, Position, nearest
@@ -87,10 +87,22 @@ def _twice(documents: Sequence[PolicyDocument]) -> Iterable[Diagnostic]:
     for document in documents:
         other = first.setdefault(document.name, document)
         if other is not document:
-            what = f"{other.file} has the name {document.name!r}, too"
-            yield Diagnostic(
-                document.file, document.name_position, "name", what, "change one of them"
-            )
+            yield _same_name(document, other)
+
+
+def names_taken(
+    documents: Iterable[PolicyDocument], neighbours: Iterable[PolicyDocument]
+) -> Iterator[Diagnostic]:
+    """Yield an error for each document whose name another one of the folder has."""
+    others = {each.name: each for each in neighbours}
+    for document in documents:
+        if document.name in others:
+            yield _same_name(document, others[document.name])
+
+
+def _same_name(document: PolicyDocument, other: PolicyDocument) -> Diagnostic:
+    what = f"{other.file} has the name {document.name!r}, too"
+    return Diagnostic(document.file, document.name_position, "name", what, "change one of them")
 
 
 def _included(
