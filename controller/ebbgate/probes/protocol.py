@@ -49,7 +49,7 @@ FILES_MAX: Final = 256
 """A record of whose misses they were has at most this many of both (bpf/attribution_record.c)."""
 HISTOGRAM_BUCKETS_MAX: Final = 128
 """Of any histogram; those of the probe have 108 at most (bpf/hist.h)."""
-_U64_MAX: Final = (1 << 64) - 1
+U64_MAX: Final = (1 << 64) - 1
 _DEV_MAX: Final = (1 << 32) - 1
 REFUSED: Final = "refused"
 NOT_TRACKED: Final = "not_tracked"
@@ -185,9 +185,9 @@ def _attribution(raw: Json) -> AttributionRecord:
     period = AttributionPeriod(
         since_ns,
         until_ns,
-        {_count(id_, _U64_MAX): Misses(*map(_count, misses)) for id_, *misses in cgroups},
+        {_count(id_, U64_MAX): Misses(*map(_count, misses)) for id_, *misses in cgroups},
         {
-            FileId(_count(dev, _DEV_MAX), _count(inode, _U64_MAX)): Misses(*map(_count, misses))
+            FileId(_count(dev, _DEV_MAX), _count(inode, U64_MAX)): Misses(*map(_count, misses))
             for dev, inode, *misses in files
         },
         _count(raw["cgroups_left_out"]) + _count(raw["cgroups_dropped"]),
@@ -211,7 +211,7 @@ def _count(value: object, most: int = (1 << 53)) -> int:
 
 def _u64(value: object) -> int:
     # As _count, without a second call: a tick has dozens.
-    if type(value) is not int or not 0 <= value <= _U64_MAX:
+    if type(value) is not int or not 0 <= value <= U64_MAX:
         raise ValueError(f"no count: {value!r:.40}")
     return value
 
@@ -221,7 +221,7 @@ def _counts(values: object, longest: int = HISTOGRAM_BUCKETS_MAX) -> tuple[int, 
     if not isinstance(values, list) or len(values) > longest:
         raise ValueError("no list of counts, or too many")
     # Looked at together, which is faster than one by one.
-    if values and ({*map(type, values)} != {int} or min(values) < 0 or max(values) > _U64_MAX):
+    if values and ({*map(type, values)} != {int} or min(values) < 0 or max(values) > U64_MAX):
         raise ValueError(f"no counts: {values!r:.40}")
     return tuple(values)
 

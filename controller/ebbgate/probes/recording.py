@@ -13,7 +13,6 @@ bare output of `ebbgate-probe` is a valid recording, in which the dirty level is
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
@@ -21,10 +20,13 @@ from typing import Any, Final
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.records import Record
 from ebbgate.model.volume import STATE_LEVELS, Kind, VolumeState
-from ebbgate.probes.protocol import DAMAGE, BadRecord, parse_line
+from ebbgate.probes.protocol import DAMAGE, U64_MAX, BadRecord, parse_line
 
 _WORDS: Final = ("state", "cache_mode")
 """The levels that are words; the others are numbers."""
+_DM_WORDS: Final = ("health", "policy")
+_DM_LISTS: Final = ("features", "policy_settings", "counters")
+"""The same in a status line of device-mapper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,9 @@ def _own(line: str) -> SysfsSnapshot | RecordingHeader | None:
 
 def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
     knobs = raw.get("knobs", {})
-    if not isinstance(raw["vol"], str) or type(raw["ns"]) is not int:
-        raise TypeError("vol is no name or ns no number")
+    if not isinstance(raw["vol"], str) or type(raw["ns"]) is not int or raw["ns"] < 0:
+        raise TypeError("vol is no name or ns no time")
+    _level("ns", raw["ns"])
     if not all(isinstance(value, str) for value in knobs.values()):
         raise TypeError("a knob that is no text")
     state = VolumeState(
@@ -134,10 +137,10 @@ def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
 
 
 def _level(name: str, value: Any) -> Any:
-    """Check a level: a word, a finite number, or None where it is unknown."""
+    """Check a level: a word, a number that the kernel can have, or None where it is unknown."""
     if value is None or (name in _WORDS and isinstance(value, str)):
         return value
-    if name in _WORDS or type(value) not in (int, float) or not math.isfinite(value):
+    if name in _WORDS or type(value) not in (int, float) or not abs(value) <= U64_MAX:
         raise TypeError(f"no {name}: {value!r:.40}")
     return value
 
@@ -146,10 +149,16 @@ def _dm_status(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:
     """Read a recorded status line; fields that this version does not know are left out."""
     made = CacheStatus if raw["target"] == "cache" else WritecacheStatus
     names = {field.name for field in fields(made)}
-    known = {name: _tuples(value) for name, value in raw.items() if name in names}
+    known = {name: _dm_value(name, value) for name, value in raw.items() if name in names}
     if made is CacheStatus:
         known["health"] = DmHealth(known["health"])
     return made(**known)
+
+
+def _dm_value(name: str, value: Any) -> Any:
+    if name in _DM_LISTS:
+        return _tuples(value)
+    return value if name in _DM_WORDS else _level(name, value)
 
 
 def _tuples(value: Any) -> Any:

@@ -50,6 +50,18 @@ def test_at_the_target_the_rate_is_what_the_disk_completes() -> None:
     assert gate.rate_bytes_per_s == 200 * 64 * KIB
 
 
+def test_completions_without_bytes_say_nothing_of_the_size_of_a_piece() -> None:
+    params = PaceParams(throttle=ThrottleKind.DEPTH)
+    state = pace.begin(PaceState(), NS_PER_S, params)
+    for sample in (
+        queue_sample(1010, 4, 10, done_bytes=0),
+        queue_sample(1200, 4, 90, done_bytes=0),
+    ):
+        state = pace.step(state, sample, params)
+    assert state.completions_per_s > 0
+    assert state.piece_bytes == 64 * KIB
+
+
 @pytest.mark.parametrize(
     ("in_flight", "factor"), [(0, 1.8), (2, 1.4), (4, 1.0), (6, 0.6), (8, 0.2), (60, 0.2)]
 )

@@ -65,6 +65,6 @@ class PaceState:
     @property
     def piece_bytes(self) -> float:
         """The mean size of a destage write; 64 KiB until one was measured."""
-        if self.completions_per_s <= 0:
+        if min(self.completions_per_s, self.throughput_bytes_per_s) <= 0:
             return 64.0 * KIB
         return self.throughput_bytes_per_s / self.completions_per_s
