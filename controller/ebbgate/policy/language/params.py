@@ -308,7 +308,7 @@ STREAMS: Final = (
 PROMOTE: Final = (
     Param(
         "files",
-        ListSchema(TextSchema("an absolute path or pattern", r"/\S{1,400}"), single=True),
+        ListSchema(TextSchema("an absolute path or pattern", r"/[^\t\n]{1,400}"), single=True),
         ("files",),
         "Files whose parts are scored together: a part that nobody has missed yet is moved, too,"
         " where its file is hot. Without any, each part of the volume is judged by its own"

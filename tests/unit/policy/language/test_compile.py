@@ -65,6 +65,13 @@ def test_parameters_reach_their_fields_in_their_units() -> None:
     assert found.streams.stream_bytes_per_s_min == 8 * MIB
 
 
+def test_a_path_may_have_spaces() -> None:
+    text = 'strategies: [promote_hot: {files: ["/srv/vm images/*.qcow2", /srv/db]}]'
+    promotion = compiled(text).promotion
+    assert promotion is not None
+    assert promotion.files == ("/srv/vm images/*.qcow2", "/srv/db")
+
+
 @pytest.mark.parametrize("wait", ["2.05s", "4.1s", "16.4ms", "0.55min"])
 def test_a_wait_with_a_fraction_is_a_whole_number_of_nanoseconds(wait: str) -> None:
     found = compiled(f"strategies: [idle_destage: {{wait: {wait}}}]\n").destage
