@@ -46,8 +46,8 @@ def run(
     """Run a program.
 
     `stdout`: an open file that gets the output instead of the result. `inherited`: files that stay
-    open in the program. Bytes that are no UTF-8 become U+FFFD. Raises Unavailable when it is
-    missing, does not end within `timeout_s`, or, with `check`, fails.
+    open in the program. Bytes that are no UTF-8 become U+FFFD. Raises Unavailable when it cannot
+    be started, does not end within `timeout_s`, or, with `check`, fails.
     """
     command = shlex.join(argv)
     try:
@@ -64,8 +64,8 @@ def run(
             check=False,
             env=_environment(),
         )
-    except FileNotFoundError as error:
-        raise _not_installed(argv) from error
+    except OSError as error:
+        raise _not_started(argv, error) from error
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"not finished after {timeout_s:g} s: {command}") from error
     if check and done.returncode != 0:
@@ -96,8 +96,8 @@ def run_unkilled(argv: Sequence[str], *, timeout_s: float) -> Completed:
                 start_new_session=True,
                 env=_environment(),
             )
-        except FileNotFoundError as error:
-            raise _not_installed(argv) from error
+        except OSError as error:
+            raise _not_started(argv, error) from error
         late = _wait(process, timeout_s, interrupts)
         if process.poll() is None:
             # Only so that somebody waits for it.
@@ -160,5 +160,9 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C"}
 
 
-def _not_installed(argv: Sequence[str]) -> Unavailable:
-    return Unavailable(f"{argv[0]} is not installed", f"needed for: {shlex.join(argv)}")
+def _not_started(argv: Sequence[str], error: OSError) -> Unavailable:
+    """Of a folder in PATH that this user may not enter, too, the kernel says that it is denied."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return Unavailable(f"{argv[0]} is not installed", f"needed for: {shlex.join(argv)}")
+    why = f"{argv[0]} cannot be run: {error.strerror}"
+    return Unavailable(why, f"see whether it is in PATH; needed for: {shlex.join(argv)}")

@@ -16,7 +16,7 @@ import pytest
 
 from ebbgate.errors import Unavailable
 from ebbgate.kernel import run as module
-from ebbgate.kernel.run import run_unkilled
+from ebbgate.kernel.run import run, run_unkilled
 
 # As LVM between suspend and resume, and as LVM that waits for a lock.
 SUSPENDS = "trap '' INT; echo >began; sleep 1.2; echo resumed >state; echo done"
@@ -114,3 +114,14 @@ def test_a_program_that_fails_or_is_missing_is_named(here: Path) -> None:
     assert (caught.value.message[:11], caught.value.hint) == ("exit code 5", "wrong")
     with pytest.raises(Unavailable, match="no-such-program is not installed"):
         run_unkilled(["no-such-program"], timeout_s=30)
+
+
+def test_a_program_that_may_not_be_run_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "psql").write_text("no program")
+    monkeypatch.setenv("PATH", str(here))
+    with pytest.raises(Unavailable, match="psql cannot be run: Permission denied"):
+        run(["psql"])
+    with pytest.raises(Unavailable, match="psql cannot be run: Permission denied"):
+        run_unkilled(["psql"], timeout_s=5)
