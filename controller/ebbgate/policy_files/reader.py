@@ -93,8 +93,11 @@ def read_policy(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(BYTES_MAX + 1)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFound(f"{path}: no such file", "check the path") from error
+    except IsADirectoryError as error:
+        hint = f"name its files, for example {path / '*.yaml'}"
+        raise ConfigError(f"{path}: is a folder, not a policy file", hint) from error
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read: {error.strerror}", "check its permissions"

@@ -136,6 +136,17 @@ def test_a_missing_policy_file_is_an_error(cli: Cli, tmp_path: Path) -> None:
     assert cli("check-policy", str(tmp_path)).code == 78
 
 
+def test_a_folder_is_an_error_that_says_to_name_its_files(cli: Cli, tmp_path: Path) -> None:
+    result = cli("check-policy", str(tmp_path))
+    assert (result.code, result.err) == (
+        78,
+        f"ebbgate: {tmp_path}: is a folder, not a policy file\n"
+        f"  name its files, for example {tmp_path}/*.yaml\n",
+    )
+    below_a_file = keep(tmp_path, "p.yaml", EXAMPLE) + "/q.yaml"
+    assert cli("check-policy", below_a_file).code == 66
+
+
 def test_every_file_that_cannot_be_read_is_named(cli: Cli, tmp_path: Path) -> None:
     one, two = str(tmp_path / "one.yaml"), str(tmp_path / "two.yaml")
     result = cli("check-policy", one, two)
