@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
-from ebbgate.model.frame import Frame
+from ebbgate.model.frame import Frame, PathLatency
+from ebbgate.model.records import Direction
 from ebbgate.policy.strategies import explanation, idle_destage
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.pressure import must_destage
@@ -99,6 +103,22 @@ def test_a_large_free_floor_still_ends(free: float, phase: Phase) -> None:
 def test_a_large_free_floor_does_not_forbid_every_hold() -> None:
     nearly_clean = frame(dirty_room_bytes=int(0.37 * GIB), cache_bytes=GIB)
     assert not must_destage(nearly_clean, DestageParams(room_ratio_min=0.2))
+
+
+def test_a_cache_that_became_full_is_written_back_while_users_write() -> None:
+    little = {"dirty_room_bytes": GIB // 40, "dirty_in_bytes_per_s": 40.0 * MIB}
+    full: dict[str, Any] = {"dirty_room_bytes": 0, "dirty_in_bytes_per_s": 0.0}
+    through = {(Direction.WRITE, "writethrough"): PathLatency(200, 40 * MIB, None, None)}
+    past = {(Direction.WRITE, "bypass"): PathLatency(200, 40 * MIB, None, None)}
+
+    def phase(paths: Mapping[tuple[Direction, str], PathLatency]) -> Phase:
+        frames = (busy_frame(at, paths=paths, **full) for at in range(1250, 9000, TICK_MS))
+        return after(busy_frame(1000, **little), *frames, params=DestageParams()).phase
+
+    assert phase(through) is Phase.PRESSURE
+    # A stream that is kept out, or nobody who writes.
+    assert phase(past) is Phase.WAIT
+    assert phase({}) is Phase.WAIT
 
 
 def test_the_reason_and_the_conditions_are_those_of_now() -> None:

@@ -49,8 +49,7 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
             return f"without write-back the cache would be full in {full_s:.0f} s"
         return f"the cache is full in {full_s:.0f} s"
     room, cache = frame.dirty_room_bytes, frame.cache_bytes
-    filling = bool(frame.dirty_in_bytes_per_s)
-    if filling and room is not None and cache and room < below.room_ratio * cache:
+    if _filling(frame) and room is not None and cache and room < below.room_ratio * cache:
         return "the kernel has little room left for dirty data"
     if waited_ns >= params.age_max_ns:
         return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
@@ -61,6 +60,15 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     if light and lasting and not _slow(frame, params, 1.0 if pressed else 0.5):
         return f"no idle gap, but users keep the backing device only {busy:.0%} busy"
     return ""
+
+
+def _filling(frame: Frame) -> bool:
+    """Return whether users write what is cached as dirty data, or would be if there were room.
+
+    A full bcache writes through, so that no dirty data arrives, and its room would never come back.
+    """
+    through = frame.paths.get((Direction.WRITE, "writethrough"))
+    return bool(frame.dirty_in_bytes_per_s) or (through is not None and through.bytes > 0)
 
 
 def _calm_ns(state: DestageState, frame: Frame, waited_ns: int) -> int:
