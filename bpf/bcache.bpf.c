@@ -41,7 +41,7 @@ static __always_inline void count_at_backing(struct eb_dev *e, struct bio *bio, 
 					     bool raw)
 {
 	/* A kernel without BTF of its modules has no atomic operations either. */
-	count_miss(e->backs, sector_of(bio, raw) - e->data_sector, kind, !raw);
+	count_miss(e->backs, sector_of(bio, raw) - volume_of(e->backs)->data_sector, kind, !raw);
 	attribute_miss(bio, e->backs, kind == HEAT_WRITE ? EB_WRITE : EB_READ, raw);
 }
 

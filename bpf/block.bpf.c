@@ -2,13 +2,22 @@
 /* The block layer's tracepoints: arrivals at volumes, completions at devices. */
 #include "volume.bpf.h"
 #include "device.bpf.h"
-#include "attribution.bpf.h"
-#include "heat.bpf.h"
 #include "path.bpf.h"
 
 static __always_inline bool is_cached_volume(__u32 roles)
 {
 	return roles & EB_IS_VOLUME && (roles & EB_IS_DM || !(roles & EB_IS_DISK));
+}
+
+/* A bio is sent to a device of a cache. No kernel without atomic instructions follows dm. */
+static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles,
+					 bool atomics)
+{
+	__u64 end = (__u64)bio->bi_end_io;
+
+	if (atomics && roles & EB_SERVES_DM && part_sent(bio, e, roles, end))
+		return;
+	destage_queue(bio, e, roles, end);
 }
 
 static __always_inline void bio_queue(struct bio *bio, bool atomics)
@@ -22,7 +31,7 @@ static __always_inline void bio_queue(struct bio *bio, bool atomics)
 		return;
 	roles = e->roles;
 	if (roles & EB_HAS_CACHE)
-		device_queue(bio, e, roles);
+		device_queue(bio, e, roles, atomics);
 	if (!(roles & (EB_IS_VOLUME | EB_IS_JOINED)))
 		return;
 	if (is_cached_volume(roles) && is_warming(bio, false))

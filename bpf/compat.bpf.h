@@ -53,8 +53,7 @@ enum {
 
 /*
  * The same tracepoint where its first argument is the request queue, until e8a676d61c07 ("block:
- * simplify and extend the block_bio_merge tracepoint class") and 1c02fca620f7 ("block: remove the
- * request_queue argument to the block_bio_remap tracepoint") (in v5.11).
+ * simplify and extend the block_bio_merge tracepoint class") (in v5.11).
  */
 #define PROGRAM_WITH_QUEUE(name, tracepoint, call, args...)              \
 	SEC("tp_btf/" tracepoint)                                        \
@@ -178,16 +177,6 @@ static __always_inline __u32 request_dev(struct request *rq)
 	}
 	return disk_dev(request_disk(rq));
 }
-
-/* dm_mod: each bio that a target gets is a clone within this struct, which has the original. */
-struct dm_io {
-	struct bio *orig_bio;
-} __core;
-
-struct dm_target_io {
-	struct dm_io *io;
-	struct bio clone;
-} __core;
 
 /* bcache: pointers that the programs do not follow. */
 struct bcache_device;

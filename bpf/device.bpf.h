@@ -125,23 +125,24 @@ static __always_inline void store_arrival(struct bio *bio, struct eb_cpu *cpu, s
 	j = join_enter(&joins, id, 0, atomics, &lost);
 	j->start_ns = new.stamp;
 	j->bytes = new.bytes;
+	j->volume = roles & EB_IS_VOLUME ? e->volume + 1 : 0;
 	if (UNLIKELY(lost))
 		vol_counters(cpu, roles & EB_IS_VOLUME ? e->volume : e->backs)->lost_table++;
 	if (!(roles & EB_IS_VOLUME))
 		return;
-	/* For dm.bpf.c. */
+	/* For path.bpf.h. */
 	s = submitter_put(id);
-	s->sector = bio->bi_iter.bi_sector;
+	s->pages = (__u64)bio->bi_io_vec;
 	s->bytes = new.bytes;
 }
 
 /* A bio is sent to a device of a cache: destage counts. */
-static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles)
+static __always_inline void destage_queue(struct bio *bio, struct eb_dev *e, __u32 roles, __u64 end)
 {
 	struct eb_dev_cpu *c;
 	struct eb_cpu *cpu;
 
-	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(roles, bio->bi_opf & 1))
+	if (!is_copy(end) || !may_destage(roles, bio->bi_opf & 1))
 		return;
 	cpu = this_cpu();
 	if (!cpu)

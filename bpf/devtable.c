@@ -27,7 +27,7 @@ static struct eb_dev *find_free(struct eb_shared *shared, uint32_t dev)
 	return NULL;
 }
 
-static void publish(struct eb_dev *e, uint8_t roles)
+static void publish(struct eb_dev *e, uint16_t roles)
 {
 	/* A program that sees the role must also see what it points to. */
 	__atomic_store_n(&e->roles, roles, __ATOMIC_RELEASE);
@@ -49,9 +49,7 @@ int dev_set(struct eb_shared *shared, struct eb_dev entry)
 	publish(e, e->roles & entry.roles);
 	e->volume = entry.volume;
 	e->backs = entry.backs;
-	e->mode = entry.mode;
 	e->device = entry.device;
-	e->data_sector = entry.data_sector;
 	publish(e, entry.roles);
 	return 0;
 }

@@ -7,18 +7,19 @@
 
 #include "devtable.h"
 
-/* Without the programs of dm.bpf.c, its devices are like others without requests. */
-static bool has_dm_programs(const struct probe *p, const struct volume *v)
+/* Programs that are inherited cannot follow parts: devices of dm are like others without requests.
+ */
+static bool follows_parts(const struct probe *p, const struct volume *v)
 {
 	return kind_is_dm(v->kind) && !p->inherits;
 }
 
-static uint8_t volume_roles(const struct probe *p, const struct volume *v)
+static uint16_t volume_roles(const struct probe *p, const struct volume *v)
 {
 	if (v->kind == KIND_BCACHE)
 		return EB_IS_VOLUME;
 	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0) |
-	       (has_dm_programs(p, v) ? EB_IS_DM : 0);
+	       (follows_parts(p, v) ? EB_IS_DM : 0);
 }
 
 bool has_partition(const struct volume *v, uint32_t dev)
@@ -33,26 +34,25 @@ static void add_volume(const struct probe *p, struct eb_dev *e, const struct vol
 {
 	e->roles |= volume_roles(p, v);
 	e->volume = volume_index(p, v);
-	e->mode = v->mode;
 }
 
 static void add_device(const struct probe *p, struct eb_dev *e, const struct volume *v, int device,
-		       uint8_t role)
+		       uint16_t role)
 {
 	/* If two volumes name one device, it backs the one with a cache: that one is paced. */
 	bool first = !(e->roles & (EB_IS_BACKING | EB_IS_CACHE));
 	bool backs = role == EB_IS_BACKING && (!(e->roles & EB_IS_BACKING) || v->kind != KIND_DISK);
 
-	if (first || backs) {
+	if (first || backs)
 		e->backs = volume_index(p, v);
-		e->data_sector = v->data_sector;
-	}
 	e->device = device;
 	e->roles |= role;
 	if (v->kind != KIND_DISK)
 		e->roles |= EB_HAS_CACHE;
+	if (follows_parts(p, v))
+		e->roles |= EB_SERVES_DM;
 	if (p->device[device].bio_based)
-		e->roles |= has_dm_programs(p, v) ? EB_IS_DM : EB_IS_BIO;
+		e->roles |= follows_parts(p, v) ? EB_IS_DM : EB_IS_BIO;
 }
 
 static struct eb_dev entry_of(const struct probe *p, uint32_t dev)

@@ -6,7 +6,7 @@
 #include "maps.bpf.h"
 
 #ifndef EBBGATE_BCC
-/* bcache.bpf.c has its own; dm.bpf.c has that of block.bpf.c. */
+/* bcache.bpf.c has its own. */
 struct heat_table heat[EB_VOLUMES];
 #endif
 

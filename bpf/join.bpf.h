@@ -2,7 +2,7 @@
 /*
  * Joins what different tracepoints tell of a request, by its bio. bcache_read and bcache_write tell
  * the path, bcache_request_end the end, and bcache's own state cannot be reached from the bio; for
- * dm see dm.bpf.c.
+ * dm see path.bpf.h.
  */
 #ifndef EBBGATE_JOIN_BPF_H
 #define EBBGATE_JOIN_BPF_H
@@ -14,12 +14,8 @@
 #define JOIN_BEGUN 7
 
 #ifndef EBBGATE_BCC
-/* bcache.bpf.c has its own; dm.bpf.c has that of block.bpf.c. */
+/* bcache.bpf.c has its own. */
 struct join_table joins;
-#endif
-
-#ifndef EBBGATE_BCC
-/* As for joins. */
 struct submitter submitters[SUBMITTERS];
 #endif
 

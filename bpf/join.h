@@ -23,7 +23,7 @@ struct join {
 	unsigned long long id;	     /* with the path in its low bits; 0: empty */
 	unsigned long long start_ns; /* for bcache only where the kernel does not stamp bios */
 	unsigned long long bytes;    /* for bcache only of writes */
-	unsigned long long pad;
+	unsigned long long volume;   /* of dm: its index and 1; 0: none, as for bcache */
 };
 
 /* A set fills two neighbouring cache lines. */
@@ -36,14 +36,15 @@ struct join_table {
 };
 
 /*
- * What each task submitted last. block_bio_remap shows a clone of a bio, most often in the task
- * that has just submitted it. By task, not by CPU, since the task may sleep in between.
+ * What each task submitted last to a volume of dm, which sends a clone of it on, most often in the
+ * same task. By task, not by CPU, since the task may sleep in between. A clone has the same array
+ * of pages.
  */
 #define SUBMITTERS 1024
 struct submitter {
 	unsigned long long task;
 	unsigned long long id;
-	unsigned long long sector;
+	unsigned long long pages;
 	unsigned long long bytes;
 };
 

@@ -9,8 +9,6 @@
 
 #include "lockdown.h"
 
-#define BCACHE_BTF "/sys/kernel/btf/bcache"
-
 /* Number of arguments of a tracepoint (without the hidden first); -1: no such tracepoint. */
 static int tracepoint_arity(const struct btf *btf, const char *name)
 {
@@ -82,6 +80,26 @@ static int member_bits(const struct btf *btf, const struct btf_type *t, const ch
 	return -1;
 }
 
+/* The same of a struct by its name. */
+static int struct_member_bits(const struct btf *btf, const char *type, const char *member)
+{
+	int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT) : -1;
+
+	return id < 0 ? -1 : member_bits(btf, btf__type_by_id(btf, id), member);
+}
+
+/*
+ * Types of a module, or of the kernel if it is built in; NULL: not known. From the file, which
+ * needs no privilege: the module may be loaded after that is dropped.
+ */
+static struct btf *module_btf(const char *module, struct btf *vmlinux)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/kernel/btf/%s", module);
+	return vmlinux && !access(path, R_OK) ? btf__parse_split(path, vmlinux) : NULL;
+}
+
 /*
  * bcache sets data_insert_op.replace for what it copies on its own. The block programs may be
  * loaded before bcache is, so they get the place of the bit as data.
@@ -89,12 +107,8 @@ static int member_bits(const struct btf *btf, const struct btf_type *t, const ch
 bool find_fill_bit(__u64 *offset, __u64 *mask)
 {
 	struct btf *vmlinux = btf__load_vmlinux_btf();
-	/* From the file, which needs no privilege: the module may be loaded again later. */
-	bool module = vmlinux && !access(BCACHE_BTF, R_OK);
-	struct btf *bcache = module ? btf__parse_split(BCACHE_BTF, vmlinux) : NULL;
-	const struct btf *btf = bcache ? bcache : vmlinux;
-	int id = btf ? btf__find_by_name_kind(btf, "data_insert_op", BTF_KIND_STRUCT) : -1;
-	int bits = id < 0 ? -1 : member_bits(btf, btf__type_by_id(btf, id), "replace");
+	struct btf *bcache = module_btf("bcache", vmlinux);
+	int bits = struct_member_bits(bcache ? bcache : vmlinux, "data_insert_op", "replace");
 
 	btf__free(bcache);
 	btf__free(vmlinux);
@@ -162,9 +176,7 @@ void find_inherited_features(struct features *f)
 
 static bool has_member(const struct btf *btf, const char *type, const char *member)
 {
-	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
-
-	return id > 0 && member_bits(btf, btf__type_by_id(btf, id), member) >= 0;
+	return struct_member_bits(btf, type, member) >= 0;
 }
 
 /* Whether there is BTF of a module; its type is in that of the kernel if it is built in. */
@@ -188,16 +200,30 @@ static void find_bcache(struct features *f, const struct btf *btf)
 	set(f->class, f->path);
 }
 
-/* The way from a part to its request is known from BTF alone. */
-static void find_dm(struct features *f, const struct btf *btf)
+static bool find_dm_offsets(struct eb_dm_offsets *offsets, const struct btf *btf)
 {
+	int clone = struct_member_bits(btf, "dm_target_io", "clone");
+	int io = struct_member_bits(btf, "dm_target_io", "io");
+	int original = struct_member_bits(btf, "dm_io", "orig_bio");
+
+	*offsets = (struct eb_dm_offsets){ clone / 8, io / 8, original / 8 };
+	return clone >= 0 && io >= 0 && original >= 0;
+}
+
+/* The way from a part to its request is known from BTF alone. */
+static void find_dm(struct features *f, struct btf *vmlinux)
+{
+	struct btf *module = module_btf("dm_mod", vmlinux);
+
 	set(f->dm_path, "ok");
-	check_tracepoint(f->dm_path, btf, "block_bio_remap", 3);
-	if (!has_btf(btf, "dm_mod", "dm_target_io"))
+	if (!find_dm_offsets(&f->dm, module ? module : vmlinux))
 		set(f->dm_path, access("/sys/module/dm_mod", F_OK)
 					? "missing: the dm_mod module is not loaded"
 					: "missing: the kernel has no BTF of device-mapper");
+	else if (f->queue_first)
+		set(f->dm_path, "missing: this kernel is too old to follow device-mapper");
 	set(f->dm_class, f->dm_path);
+	btf__free(module);
 }
 
 void find_bcache_features(struct features *f)

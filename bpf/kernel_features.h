@@ -17,6 +17,7 @@ struct features {
 	char dm_path[SIGNAL_BYTES], dm_class[SIGNAL_BYTES];
 	bool btf;
 	struct eb_flags flags;
+	struct eb_dm_offsets dm; /* if dm_path is ok */
 	/* The request queue is the first argument of block_bio_queue (compat.bpf.h). */
 	bool queue_first;
 	/* Each bio has the time of its arrival (compat.bpf.h). */

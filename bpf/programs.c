@@ -7,7 +7,7 @@
 #include "bcache_programs.h"
 #include "block_programs.h"
 #include "caps.h"
-#include "dm_programs.h"
+#include "device_mapper.h"
 #include "inherited.h"
 
 int load_programs(struct probe *p, ring_buffer_sample_fn on_push)
@@ -24,7 +24,7 @@ int load_programs(struct probe *p, ring_buffer_sample_fn on_push)
 	if (!strcmp(p->features.path, "ok"))
 		(void)load_bcache(p);
 	if (!strcmp(p->features.dm_path, "ok"))
-		(void)load_dm(p);
+		(void)prepare_dm(p);
 	return 0;
 }
 
@@ -34,13 +34,12 @@ void unload_programs(struct probe *p)
 	if (p->inherits)
 		return;
 	unload_bcache(p);
-	unload_dm(p);
 	unload_block(p);
 }
 
 bool loads_more_programs(const struct probe *p)
 {
-	return p->inherits || !p->bcache || !p->dm;
+	return p->inherits || !p->bcache;
 }
 
 static const char *attach_loaded(struct probe *p, struct program_needs needs)
@@ -50,7 +49,7 @@ static const char *attach_loaded(struct probe *p, struct program_needs needs)
 	if (!error && needs.bcache)
 		(void)load_bcache(p);
 	if (!error && needs.dm)
-		(void)load_dm(p);
+		(void)prepare_dm(p);
 	return error;
 }
 
@@ -63,7 +62,7 @@ const char *attach_programs(struct probe *p, struct program_needs needs)
 	if (needs.bcache)
 		error = attach_bcache(p);
 	if (!error && needs.dm)
-		error = attach_dm(p);
+		error = prepare_dm(p);
 	if (needs.bcache || needs.dm)
 		(void)drop_capabilities(loads_more_programs(p));
 	if (!error && attach_ends(p, needs))
@@ -79,8 +78,6 @@ void detach_programs(struct probe *p, struct program_needs needs)
 	}
 	if (!needs.bcache)
 		detach_bcache(p);
-	if (!needs.dm)
-		detach_dm(p);
 	detach_ends(p, needs);
 }
 
@@ -88,5 +85,5 @@ uint64_t recursion_misses(const struct probe *p)
 {
 	if (p->inherits)
 		return inherited_recursion_misses(p);
-	return block_recursion_misses(p) + bcache_recursion_misses(p) + dm_recursion_misses(p);
+	return block_recursion_misses(p) + bcache_recursion_misses(p);
 }

@@ -40,8 +40,9 @@
 #define EB_IS_DISK 8	 /* a plain disk or dm volume: ends are counted at the block layer */
 #define EB_HAS_CACHE 32	 /* a device of a cache: has classes and destage */
 #define EB_IS_BIO 16	 /* a device without requests (dm, md): bios complete */
-#define EB_IS_DM 64	 /* a dm volume, or a device without requests below one: see dm.bpf.c */
+#define EB_IS_DM 64	 /* a dm volume, or a device without requests below one */
 #define EB_IS_JOINED 128 /* its bios are followed from their arrival to their end */
+#define EB_SERVES_DM 256 /* a device of a dm volume: parts of its requests are sent here */
 
 #define EB_FG 0 /* of users */
 #define EB_BG 1 /* of the cache: destage, fills, journal, metadata, garbage collection */
@@ -82,13 +83,11 @@ enum eb_endio {
 /* One entry of the dev_t table. dev 0 is empty, roles 0 is a removed entry. */
 struct eb_dev {
 	__u32 dev;   /* kernel dev_t: major << 20 | minor */
-	__u8 roles;  /* EB_IS_* */
+	__u16 roles; /* EB_IS_* and so on */
 	__u8 volume; /* index of the volume that it is */
 	__u8 backs;  /* index of the volume that it backs */
-	__u8 mode;   /* of a dm volume: enum eb_mode */
 	__u8 device; /* index of the cache or backing device that it is */
-	__u8 pad[3];
-	__u32 data_sector; /* of a backing device of bcache: where the volume begins */
+	__u8 pad[7];
 };
 _Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 
@@ -100,9 +99,21 @@ struct eb_vol {
 	__s64 unseen[EB_DIRS]; /* correction of the requests in flight (in_flight.c) */
 	__s64 destage_unseen;  /* the same for destage writes to the backing device */
 	__u32 side;	       /* where misses are attributed: attribution.h */
-	__u32 pad[5];
+	__u32 mode;	       /* of a dm volume: enum eb_mode */
+	__u64 data_sector;     /* where it begins on its backing device, as bios there have it */
+	__u32 pad[2];
 };
 _Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");
+
+/*
+ * Offsets that lead from the bio that a target of dm got to the one that arrived at its volume: the
+ * first is within the second of a dm_target_io, whose dm_io has the other.
+ */
+struct eb_dm_offsets {
+	__u64 clone;
+	__u64 io;
+	__u64 original;
+};
 
 struct eb_shared {
 	struct eb_dev dev[EB_DEV_SLOTS];
@@ -111,6 +122,7 @@ struct eb_shared {
 	__u64 fill_offset; /* in struct data_insert_op: the word that tells a fill, ... */
 	__u64 fill_mask;   /* ... and its bit; 0: not known */
 	__u64 clock_ns;	   /* time of the last tick: gives the high bits of stamps */
+	struct eb_dm_offsets dm;
 };
 
 /*

@@ -74,8 +74,6 @@ struct volume {
 	 */
 	uint64_t lost_reuse;
 	uint64_t heat_since_ns, heat_dropped;
-	/* Where bcache's volume begins on its backing device. */
-	uint32_t data_sector;
 	bool has_heat; /* misses are counted at the right chunks */
 
 	/* attribution_record.c: when the period of a side began, when it ended if its record is
@@ -125,8 +123,6 @@ struct probe {
 	struct bpf_link *rq_complete, *bio_complete;
 	struct bcache_bpf *bcache;
 	bool bcache_attached;
-	struct dm_bpf *dm;
-	bool dm_attached;
 	struct ring_buffer *ring;
 	/* Memory of the programs' maps. */
 	uint32_t ncpu;

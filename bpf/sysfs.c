@@ -69,20 +69,30 @@ bool block_has_requests(uint32_t dev)
 	return !access(path, F_OK);
 }
 
-uint64_t block_sectors(uint32_t dev)
+static uint64_t block_number(uint32_t dev, const char *name)
 {
 	char path[PATH_BYTES];
-	uint64_t sectors = 0;
+	uint64_t number = 0;
 	FILE *f;
 
-	block_path(path, dev, "size", "");
+	block_path(path, dev, name, "");
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
-	if (fscanf(f, "%" SCNu64, &sectors) != 1)
-		sectors = 0;
+	if (fscanf(f, "%" SCNu64, &number) != 1)
+		number = 0;
 	fclose(f);
-	return sectors;
+	return number;
+}
+
+uint64_t block_sectors(uint32_t dev)
+{
+	return block_number(dev, "size");
+}
+
+uint64_t block_start(uint32_t dev)
+{
+	return block_number(dev, "start");
 }
 
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])

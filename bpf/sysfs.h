@@ -30,6 +30,9 @@ bool block_has_requests(uint32_t dev);
 /* The size of a device; 0 if it cannot be read. */
 uint64_t block_sectors(uint32_t dev);
 
+/* Where a partition begins on its disk, in sectors; 0: not a partition. */
+uint64_t block_start(uint32_t dev);
+
 /* The kernel's own count of requests in flight; false if it cannot be read. */
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS]);
 

@@ -67,13 +67,14 @@ static void clear_counters(struct probe *p, const struct volume *v)
 }
 
 /* bcache makes the volume smaller than its backing device by what comes before it. */
-static bool find_data_sector(struct volume *v, const struct command *cmd, uint64_t sectors)
+static bool find_data_sector(const struct probe *p, struct volume *v, const struct command *cmd,
+			     uint64_t sectors)
 {
 	uint64_t all = block_sectors(cmd->backing);
 
 	if (all < sectors || all - sectors > DATA_SECTOR_MAX)
 		return false;
-	v->data_sector = all - sectors;
+	volume_shared(p, v)->data_sector = all - sectors;
 	return true;
 }
 
@@ -85,7 +86,9 @@ static bool find_chunks(const struct probe *p, struct volume *v, const struct co
 	if (!sectors || sectors >> HEAT_CHUNK_SECTORS_LOG2 >= HEAT_CHUNKS_MAX)
 		return false;
 	if (v->kind == KIND_BCACHE)
-		return find_data_sector(v, cmd, sectors);
+		return find_data_sector(p, v, cmd, sectors);
+	/* Below a volume of dm bios are seen when the kernel has moved them from a partition. */
+	volume_shared(p, v)->data_sector = block_start(cmd->backing);
 	return kind_is_dm(v->kind) && !p->inherits;
 }
 
@@ -106,7 +109,6 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->backing = -1;
 	v->wait_ns = WAIT_NS_DEFAULT;
 	v->heat_since_ns = now;
-	v->has_heat = find_chunks(p, v, cmd);
 	v->attribution_since_ns = now;
 	/* Programs that are inherited do not know the cgroup of a request. */
 	v->has_attribution = (v->kind == KIND_BCACHE || kind_is_dm(v->kind)) && !p->inherits;
@@ -114,6 +116,8 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	strcpy(v->name, cmd->name);
 	clear_counters(p, v);
 	volume_shared(p, v)->last_ns = now;
+	volume_shared(p, v)->mode = v->mode;
+	v->has_heat = find_chunks(p, v, cmd);
 	return v;
 }
 

@@ -1,163 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the programs see of devices while volumes come and go in any order. */
-#include "check.h"
-#include "block_programs.h"
-#include "clock.h"
-#include "endio.h"
-#include "in_flight.h"
-#include "programs.h"
-#include "sysfs.h"
-#include "track.h"
-
-#include <string.h>
-
-#define A (8U << 20)
-#define B (8U << 20 | 16)
-#define C (8U << 20 | 32)
-#define MD (9U << 20)
-#define NVME (259U << 20)
-#define RAID0 (9U << 20 | 1)
-#define CPUS 2
-
-static struct eb_shared shared;
-static struct eb_cpu cpu[CPUS];
-static struct probe p;
-static struct program_needs attached;
-static bool no_addresses;
-static uint32_t partition_of_a;
-
-/* What track.c and entries.c need of the rest of the loader. */
-uint64_t now_ns(void)
-{
-	return NS_PER_S;
-}
-
-bool block_device_exists(uint32_t dev)
-{
-	(void)dev;
-	return true;
-}
-
-bool block_is_partition(uint32_t dev)
-{
-	return dev == partition_of_a;
-}
-
-bool block_has_nvme_paths(uint32_t dev)
-{
-	return dev == NVME;
-}
-
-bool block_is_md_raid0(uint32_t dev)
-{
-	return dev == RAID0;
-}
-
-bool block_has_requests(uint32_t dev)
-{
-	return dev >> 20 == 8;
-}
-
-size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max)
-{
-	if (dev != A || !partition_of_a || !max)
-		return 0;
-	parts[0] = partition_of_a;
-	return 1;
-}
-
-const char *attach_programs(struct probe *probe, struct program_needs needs)
-{
-	(void)probe;
-	attached.bcache |= needs.bcache;
-	attached.dm |= needs.dm;
-	attached.rq_complete |= needs.rq_complete;
-	attached.bio_complete |= needs.bio_complete;
-	return NULL;
-}
-
-void detach_programs(struct probe *probe, struct program_needs needs)
-{
-	(void)probe;
-	attached.bcache &= needs.bcache;
-	attached.dm &= needs.dm;
-	attached.rq_complete &= needs.rq_complete;
-	attached.bio_complete &= needs.bio_complete;
-}
-
-bool resolve_endio(struct probe *probe, uint32_t modules, char reason[REASON_BYTES])
-{
-	(void)probe;
-	if (!no_addresses || modules == ENDIO_KERNEL)
-		return true;
-	strcpy(reason, "hidden");
-	return false;
-}
-
-/* A volume of bcache is smaller than its backing device, A or B. */
-uint64_t block_sectors(uint32_t dev)
-{
-	return dev ? (dev == A ? 1 << 30 : 1 << 20) + (dev == B ? 16 : 0) : 0;
-}
-
-void clear_tables(struct probe *probe, const struct volume *v)
-{
-	(void)probe;
-	(void)v;
-}
-
-void init_in_flight(struct probe *probe, struct volume *v)
-{
-	(void)probe;
-	(void)v;
-}
-
-static void begin(void)
-{
-	memset(&shared, 0, sizeof(shared));
-	memset(&p, 0, sizeof(p));
-	p.ncpu = CPUS;
-	p.shared = &shared;
-	p.cpu = cpu;
-	attached = (struct program_needs){ 0 };
-	no_addresses = false;
-	partition_of_a = 0;
-}
-
-static void follow(const char *name, enum kind kind, uint32_t volume, uint32_t backing,
-		   uint32_t cache)
-{
-	struct command cmd = { .kind = kind, .volume = volume, .backing = backing };
-
-	strcpy(cmd.name, name);
-	cmd.cache[0] = cache;
-	cmd.caches = cache != 0;
-	CHECK(!track(&p, &cmd));
-}
-
-static void leave(const char *name)
-{
-	untrack(&p, volume_named(&p, name));
-}
-
-static struct eb_dev entry(uint32_t dev)
-{
-	for (int i = 0; i < EB_DEV_SLOTS; i++)
-		if (shared.dev[i].dev == dev)
-			return shared.dev[i];
-	return (struct eb_dev){ 0 };
-}
-
-static bool nothing_is_left(void)
-{
-	for (int i = 0; i < EB_DEV_SLOTS; i++)
-		if (shared.dev[i].roles)
-			return false;
-	for (int i = 0; i < EB_DEVICES; i++)
-		if (p.device[i].dev)
-			return false;
-	return !attached.rq_complete && !attached.bio_complete && !attached.bcache && !attached.dm;
-}
+#include "tracked.h"
 
 static void roles_are_those_of_the_volumes(void)
 {
@@ -170,6 +13,10 @@ static void roles_are_those_of_the_volumes(void)
 	follow("two", KIND_BCACHE, 252U << 20, B, C);
 	CHECK_EQ(entry(B).roles, EB_IS_BACKING | EB_HAS_CACHE);
 	CHECK_EQ(entry(B).backs, 1);
+	CHECK_EQ(entry(C).roles, EB_IS_CACHE | EB_HAS_CACHE);
+	follow("three", KIND_DM_CACHE, 253U << 20, A, C);
+	CHECK_EQ(entry(C).roles, EB_IS_CACHE | EB_HAS_CACHE | EB_SERVES_DM);
+	leave("three");
 	CHECK_EQ(entry(C).roles, EB_IS_CACHE | EB_HAS_CACHE);
 	leave("two");
 	CHECK_EQ(entry(B).roles, EB_IS_BACKING);
@@ -347,59 +194,6 @@ static void a_volume_too_many_leaves_no_program_attached(void)
 	CHECK(!attached.bcache);
 }
 
-static void misses_are_counted_from_where_the_volume_begins(void)
-{
-	begin();
-	follow("bcache", KIND_BCACHE, 252U << 20, B, C);
-	CHECK_EQ(entry(B).data_sector, 16);
-	CHECK(volume_named(&p, "bcache")->has_heat);
-	follow("dm", KIND_DM_CACHE, 253U << 20, MD, C);
-	CHECK(volume_named(&p, "dm")->has_heat);
-	follow("disk", KIND_DISK, NVME | 1, 0, 0);
-	CHECK(!volume_named(&p, "disk")->has_heat);
-}
-
-static void misses_are_not_counted_where_their_place_is_not_known(void)
-{
-	begin();
-	/* It has grown since bcache took it, or is not known. */
-	follow("grown", KIND_BCACHE, 252U << 20, A, C);
-	CHECK(!volume_named(&p, "grown")->has_heat);
-	follow("bare", KIND_BCACHE, 252U << 20 | 16, 0, C);
-	CHECK(!volume_named(&p, "bare")->has_heat);
-	p.inherits = true;
-	follow("dm", KIND_DM_CACHE, 253U << 20, MD, B);
-	CHECK(!volume_named(&p, "dm")->has_heat);
-}
-
-static void misses_of_a_cache_are_attributed_unless_programs_are_inherited(void)
-{
-	begin();
-	follow("grown", KIND_BCACHE, 252U << 20, A, C);
-	CHECK(volume_named(&p, "grown")->has_attribution);
-	follow("dm", KIND_DM_CACHE, 253U << 20, MD, C);
-	CHECK(volume_named(&p, "dm")->has_attribution);
-	follow("disk", KIND_DISK, NVME | 1, 0, 0);
-	CHECK(!volume_named(&p, "disk")->has_attribution);
-	p.inherits = true;
-	follow("bcache", KIND_BCACHE, 252U << 20 | 16, B, C);
-	CHECK(!volume_named(&p, "bcache")->has_attribution);
-}
-
-static void a_volume_without_addresses_is_followed_and_says_so(void)
-{
-	begin();
-	no_addresses = true;
-	follow("bcache", KIND_BCACHE, 252U << 20, A, B);
-	CHECK(!strcmp(volume_named(&p, "bcache")->class_missing, "hidden"));
-	follow("disk", KIND_DISK, C, C, 0);
-	CHECK(!volume_named(&p, "disk")->class_missing[0]);
-	leave("bcache");
-	no_addresses = false;
-	follow("bcache", KIND_BCACHE, 252U << 20, A, B);
-	CHECK(!volume_named(&p, "bcache")->class_missing[0]);
-}
-
 int main(void)
 {
 	RUN(roles_are_those_of_the_volumes);
@@ -413,9 +207,5 @@ int main(void)
 	RUN(md_raid0_is_refused_where_its_bios_end_elsewhere);
 	RUN(a_device_with_nvme_paths_is_refused_in_any_role);
 	RUN(a_volume_too_many_leaves_no_program_attached);
-	RUN(misses_are_counted_from_where_the_volume_begins);
-	RUN(misses_are_not_counted_where_their_place_is_not_known);
-	RUN(misses_of_a_cache_are_attributed_unless_programs_are_inherited);
-	RUN(a_volume_without_addresses_is_followed_and_says_so);
 	return check_done();
 }

@@ -16,7 +16,12 @@ from tests.lab.session import Session
 _REQUESTS = 20_000
 # fio's millisecond.
 _RESOLUTION = 1e6 / _REQUESTS
-_ADDED_MAX = {"bcache_hit": 1350, "bcache_write": 1450, "dm_cache_hit": 2000}
+_ADDED_MAX = {
+    "bcache_hit": 1350,
+    "bcache_write": 1450,
+    "dm_cache_hit": 1800,
+    "lvm_cache_hit": 1900,
+}
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab import dm_parts, fio
+from tests.lab import disk_layers, dm_parts, fio
 from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
 from tests.lab.fio_compare import (
@@ -341,3 +341,27 @@ def test_layers_above_and_below_change_no_count(guest: Session) -> None:
         assert gain("destage", "done_bytes") == gain("destage", "queued_bytes") == dirty_bytes
         assert gain("dev", "cache", "read", "bg", "bytes") == dirty_bytes
         assert gain("dev", "backing", "write", "bg", "bytes") == dirty_bytes
+
+
+class PartedStack(LayeredStack):
+    """A bare dm-cache on the first partition of the disk."""
+
+    def _join(self) -> None:
+        origin = f"{self.hdd}1"
+        sectors = self.session.read(f"/sys/class/block/{origin}/size")
+        meta, data = dm_parts.cut(self.session, self.vg, self.ssd, 8 * MIB, 64 * MIB)
+        cache = f"cache {meta} {data} /dev/{origin} 128 2 metadata2 writeback smq 0"
+        self._create(self.name, f"0 {sectors} {cache}")
+
+
+@IN_FULL_ON_OTHERS
+def test_chunks_begin_where_a_partition_does(guest: Session) -> None:
+    """The kernel moves a bio from a partition to its disk before the programs see it."""
+    with (
+        disk_layers.partition(guest, guest.device(BARE["hdd"]), 256 * MIB),
+        PartedStack(guest, **BARE) as parted,
+        GuestProbe(guest, "--tick-ms", "100") as probe,
+    ):
+        probe.track_dm(parted)
+        found = missed(probe, parted, job(parted, "read", "64k", offset="100m", size="2m"))
+        assert found == dict.fromkeys((100, 101), (16, 0, 0))
