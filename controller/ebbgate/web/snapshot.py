@@ -7,10 +7,9 @@ thread may ask.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -19,7 +18,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ebbgate.config.settings import Config
-from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.errors import EbbgateError
 from ebbgate.model.status import DAEMON, DaemonStatus, VolumeStatus
 from ebbgate.store.queries import LiveRow, Statuses, TimedStatus
 from ebbgate.store.queries_web import WebHistory
@@ -164,13 +163,9 @@ class Databases:
 
     @contextmanager
     def history(self) -> Iterator[WebHistory]:
-        """Raises EbbgateError, also for an error of SQLite."""
-        path = self.config.history_path
-        try:
-            with closing(WebHistory.open(path)) as opened:
-                yield opened
-        except sqlite3.Error as error:
-            raise Unavailable(f"{path.name} cannot be read now: {error}", "try again") from error
+        """Raises EbbgateError, also for an error of SQLite or a damaged document."""
+        with WebHistory.open(self.config.history_path) as opened:
+            yield opened
 
     def files(self) -> HistoryFiles | None:
         """Return what the history takes on the disk; None if there is none, or it is unknown."""

@@ -89,6 +89,15 @@ each_trouble = pytest.mark.parametrize(
 )
 
 
+def test_a_bit_error_in_a_decision_is_reported(web: WebHarness) -> None:
+    with closing(sqlite3.connect(web.config.history_path)) as connection, connection:
+        connection.execute("UPDATE decisions SET document = substr(document, 2)")
+    for path in ("/decisions", "/decisions/1"):
+        answer = web.get(path)
+        assert answer.status == 503, path
+        assert "the history cannot be read" in answer.error["message"]
+
+
 @each_trouble
 def test_unreadable_history_is_reported_and_recovers(
     web: WebHarness, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
