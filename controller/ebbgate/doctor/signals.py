@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,11 +46,7 @@ def check(program: Path) -> ProbeCheck:
     try:
         done = run([str(program), "--check"], timeout_s=_CHECK_TIMEOUT_S, check=False)
     except Unavailable as error:
-        missing = not program.is_file()
-        text = f"there is no {program}: install it, or run make probe" if missing else error.message
-        return ProbeCheck(str(program), ok=False, text=text)
-    except PermissionError:
-        return ProbeCheck(str(program), ok=False, text=f"{program} is not executable")
+        return ProbeCheck(str(program), ok=False, text=_not_run(program, error))
     hello = _hello(done.stdout)
     reason = _reason(done.stderr) or _MEANING.get(done.exit_code, f"exit code {done.exit_code}")
     ok = done.exit_code == 0 and hello is not None
@@ -71,6 +68,14 @@ def check(program: Path) -> ProbeCheck:
         signals={str(name): str(word) for name, word in hello.get("signals", {}).items()},
         exit_code=done.exit_code,
     )
+
+
+def _not_run(program: Path, error: Unavailable) -> str:
+    if not program.is_file():
+        return f"there is no {program}: install it, or run make probe"
+    if not os.access(program, os.X_OK):
+        return f"{program} is not executable"
+    return error.message
 
 
 def _hello(stdout: str) -> dict[str, Any] | None:
