@@ -53,8 +53,12 @@ def test_a_failing_call_loses_no_original_and_is_reported_once(
 
 
 def test_a_hanging_journal_prevents_first_writes_only(harness: ErrnoHarness) -> None:
+    own = [
+        place for place, call in enumerate(harness.calls) if call.thread != harness.calls[0].thread
+    ]
     broken, tried = [], 0
-    for place in range(0, len(harness.calls), len(harness.calls) // 12):
+    for place in own[:: len(own) // 8]:
+        # The threads take turns otherwise now, so it may be a call of the other one.
         found = harness.hangs(place)
         tried += found.call is not None
         if found.broken:
