@@ -47,5 +47,7 @@ def test_all_signals_cost_a_plain_disk_few_instructions(null_guest: Session) -> 
 def test_a_request_of_a_cached_volume_costs_few_instructions(
     null_guest: Session, path: str
 ) -> None:
-    cost = counted.path_cost(null_guest, counted.PATHS[path], _REQUESTS)
+    # A write also waits for bcache's journal and workers, whose turns differ from run to run.
+    pairs = 3 if path == "bcache_write" else 1
+    cost = counted.path_cost(null_guest, counted.PATHS[path], _REQUESTS, pairs)
     assert 0 < cost.added <= _ADDED_MAX[path]
