@@ -13,7 +13,7 @@
 int load_block(struct probe *p, ring_buffer_sample_fn on_push);
 void unload_block(struct probe *p);
 
-/* What tells ends costs something at each request of the machine: it is attached where needed. */
+/* The programs that tell ends run at each request of the machine: attached only where needed. */
 int attach_ends(struct probe *p, struct program_needs needs);
 void detach_ends(struct probe *p, struct program_needs needs);
 

@@ -10,9 +10,8 @@
  * SYSLOG reads kernel addresses, which change when a module is loaded again. BPF attaches programs
  * and reads how many of their runs were skipped: if kernel.unprivileged_bpf_disabled is set, each
  * call of bpf() requires it, until c8644cd0efe7 ("bpf: refine kernel.unprivileged_bpf_disabled
- * behaviour") (in v5.19). The others load programs if bcache or device-mapper is loaded after the
- * probe: SYS_ADMIN opens a module's BTF. A new volume needs nothing else: it is written to maps
- * that are open.
+ * behaviour") (in v5.19). The others load programs if bcache is loaded after the probe: SYS_ADMIN
+ * opens a module's BTF. A new volume needs nothing else: it is written to maps that are open.
  */
 static const cap_value_t kept[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
 static const char *const names[] = { "CAP_SYSLOG", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN" };

@@ -60,8 +60,8 @@ static __always_inline __u64 original_bio(struct bio *clone)
 /*
  * The request that a bio is a part of, 0 if it is none. A whole request that is sent in the task
  * that has just submitted it is known by its pages; parts, and what a worker sends, take the longer
- * way. Without the addresses of completion functions all bios do: that of another one leads
- * nowhere.
+ * way. Without the addresses of completion functions all bios take it; from a bio that is no clone
+ * of dm it leads to no request.
  */
 static __always_inline __u64 request_of(struct bio *bio, __u64 end, __u32 bytes)
 {

@@ -106,13 +106,13 @@ struct eb_vol {
 _Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");
 
 /*
- * Offsets that lead from the bio that a target of dm got to the one that arrived at its volume: the
- * first is within the second of a dm_target_io, whose dm_io has the other.
+ * A target of dm gets a clone of the bio that arrived at the volume. The clone lies in a struct
+ * dm_target_io, which points to a struct dm_io, which points to the bio that arrived. In bytes.
  */
 struct eb_dm_offsets {
-	__u64 clone;
-	__u64 io;
-	__u64 original;
+	__u64 clone;	/* dm_target_io.clone; 0: not known */
+	__u64 io;	/* dm_target_io.io */
+	__u64 original; /* dm_io.orig_bio */
 };
 
 struct eb_shared {
