@@ -41,20 +41,27 @@ def shipped() -> tuple[PolicyDocument, ...]:
 
 def policy_files(folder: Path) -> list[Path]:
     """Return the policy files of a folder in their order; none if there is no folder."""
+    return [path for path in _named_as_policies(folder) if path.is_file()]
+
+
+def _named_as_policies(folder: Path) -> list[Path]:
+    """Leave out names that begin with a dot: copies that tools and editors write beside a file."""
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix in SUFFIXES and not path.name.startswith(".")
+    )
 
 
 def check_links(folder: Path) -> None:
     """Raises ConfigError where the folder or a policy file in it is a link to nothing.
 
-    To take it for a missing file would tune volumes that this policy may forbid to touch. Names
-    that begin with a dot are links with which editors mark a file that is open.
+    To take it for a missing file would tune volumes that this policy may forbid to touch.
     """
-    inside = folder.iterdir() if folder.is_dir() else ()
-    for path in (folder, *sorted(each for each in inside if each.suffix in SUFFIXES)):
-        if path.is_symlink() and not path.exists() and not path.name.startswith("."):
+    for path in (folder, *_named_as_policies(folder)):
+        if path.is_symlink() and not path.exists():
             raise ConfigError(
                 f"{path} is a link to {path.readlink()}, which is missing",
                 "restore or mount the target, or remove the link",

@@ -226,3 +226,11 @@ def test_the_mark_of_an_editor_is_no_policy(folder: Path) -> None:
     write(folder, "mine", "")
     (folder / ".#mine.yaml").symlink_to("jo@nas.4711:1790000000")
     assert ActivePolicies(folder).problems == ()
+
+
+def test_a_copy_with_a_hidden_name_is_no_policy(folder: Path) -> None:
+    path = write(folder, "mine", "strategies: [stream_bypass]\n")
+    (folder / ".ansible_tmp_mine.yaml").write_text(path.read_text())
+    (folder / "._mine.yaml").write_bytes(b"\x00\x05\x16\x07")
+    book = ActivePolicies(folder)
+    assert (book.problems, book.status().names) == ((), ("mine",))
