@@ -52,6 +52,27 @@ refuse_overlap() {
     fi
 }
 
+# rotational DEVICE: 1 for a hard disk, 0 for an SSD, nothing if the kernel does not tell.
+rotational() {
+    local folder
+    folder=$(device_folder "$1")
+    folder=$(disk_folder "$folder")
+    knob "$folder/queue/rotational"
+}
+
+# refuse_swapped CACHE DEVICE...: refuses a hard disk in front of SSDs.
+refuse_swapped() {
+    local device name
+    if [[ $(rotational "$1") != 1 ]]; then return; fi
+    for device in "${@:2}"; do
+        if [[ $(rotational "$device") != 0 ]]; then return; fi
+    done
+    name=$(device_folder "$1")
+    name=$(disk_folder "$name")
+    die usage "$1 is a hard disk and would be the cache of ${*:2}, which is faster" \
+        "if it is no hard disk: echo 0 > $SYS/block/${name##*/}/queue/rotational; --force does not override this"
+}
+
 # uses_of DEVICE: one line for each use of it, of its partitions and of its whole disk.
 uses_of() {
     local folder part

@@ -100,10 +100,25 @@ pv_line() {
     awk -F '|' -v number="$number" '$1 ":" $2 == number' <<<"$table"
 }
 
+# refuse_as_cache DEVICE: refuses a device that $VG/$LV itself lies on, and a slower one.
+refuse_as_cache() {
+    local number one names
+    local -a below
+    names=$(pvs_of "$LV")
+    mapfile -t below <<<"$names"
+    number=$(device_number "$1")
+    for one in "${below[@]}"; do
+        [[ $(device_number "$one") != "$number" ]] ||
+            die usage "$VG/$LV is on $1 itself, which would be its own cache" "use a faster device"
+    done
+    refuse_swapped "$1" "${below[@]}"
+}
+
 # cache_device DEVICE: checks that it may be used; sets PV_IS_NEW and FREE_BYTES.
 cache_device() {
     local line vg pe_bytes count used size_bytes hint=''
     size_bytes=$(device_bytes "$1")
+    refuse_as_cache "$1"
     line=$(pv_line "$1")
     IFS='|' read -r _ _ vg pe_bytes count used <<<"$line"
     PV_IS_NEW=0

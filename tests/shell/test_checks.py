@@ -152,6 +152,47 @@ def test_a_physical_volume_is_found_by_its_device_number(tmp_path: Path) -> None
     refused(machine, argv, 64, "belongs to the volume group other")
 
 
+# ---- a cache that is slower ---------------------------------------------------------------------
+SWAPPED = {"block/sda/queue/rotational": "0\n", "block/sdb/queue/rotational": "1\n"}
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        FORCE,
+        ("writecache-attach", "--yes", "--force", "vg/data", "/dev/sdb"),
+        ("bcache-attach", "--yes", "--force", "/dev/sda", "/dev/sdb"),
+    ],
+)
+def test_a_hard_disk_is_refused_as_the_cache_of_an_ssd(
+    argv: tuple[str, ...], tmp_path: Path
+) -> None:
+    text = (
+        "/dev/sdb is a hard disk and would be the cache of /dev/sda, which is faster\n"
+        "  if it is no hard disk: echo 0 > /sys/block/sdb/queue/rotational"
+    )
+    refused(Machine(tmp_path, sysfs=SWAPPED), argv, 64, text)
+
+
+def test_the_kind_of_a_partition_is_that_of_its_disk(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, sysfs={**SWAPPED, **PARTITION})
+    argv = ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb1")
+    refused(machine, argv, 64, "echo 0 > /sys/block/sdb/queue/rotational")
+
+
+@pytest.mark.parametrize(("slow", "fast"), [("1", "0"), ("1", "1"), ("0", "0")])
+def test_any_other_pair_of_devices_can_be_combined(slow: str, fast: str, tmp_path: Path) -> None:
+    kinds = {"block/sda/queue/rotational": slow, "block/sdb/queue/rotational": fast}
+    assert Machine(tmp_path, sysfs=kinds).run(*ATTACH).endswith("exit 0\n")
+
+
+@pytest.mark.parametrize("command", ["lvmcache-attach", "writecache-attach"])
+def test_the_device_of_a_volume_is_refused_as_its_cache(command: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path, pvs="8|0|vg|4194304|25599|100\n")
+    argv = (command, "--yes", "vg/data", "/dev/disk/by-id/hdd")
+    refused(machine, argv, 64, "vg/data is on /dev/disk/by-id/hdd itself")
+
+
 # ---- bcache superblocks ------------------------------------------------------------------------
 
 
