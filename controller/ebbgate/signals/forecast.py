@@ -28,7 +28,12 @@ def dirty_room_bytes(cache_bytes: int, level_ratio: float, limit_ratio: float) -
 
 
 def time_to_full_s(room_bytes: int, in_bytes_per_s: float, out_bytes_per_s: float) -> float | None:
-    """Return the seconds until the room is used up at these rates; None if it never is."""
+    """Return the seconds until the room is used up at these rates; None if it never is.
+
+    0 where there is none, also while nothing arrives: a full bcache takes no dirty data.
+    """
+    if room_bytes == 0:
+        return 0.0
     net = in_bytes_per_s - out_bytes_per_s
     return room_bytes / net if net > 0 else None
 

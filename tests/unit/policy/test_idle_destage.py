@@ -105,6 +105,8 @@ def test_transitions(events: tuple[Event, ...], phase: Phase, why: str) -> None:
         ({"time_to_full_s": 21.0}, 9000, ""),
         (NO_ROOM, 250, "little room"),
         ({"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 0.0}, 250, ""),
+        ({"dirty_room_bytes": 0, "dirty_in_bytes_per_s": 0.0, "time_to_full_s": 0.0}, 9000, ""),
+        ({"dirty_room_bytes": 0, "dirty_in_bytes_per_s": 1.0, "time_to_full_s": 0.0}, 9000, "room"),
         ({"dirty_room_bytes": GIB // 10, "dirty_in_bytes_per_s": 1.0}, 250, ""),
         ({}, 599_000, ""),
         ({}, 600_000, "dirty data has waited for an idle gap for 600 s"),

@@ -42,6 +42,11 @@ def test_time_to_full_counts_the_net_rate(into: float, out: float, seconds: floa
     assert time_to_full_s(100 * MIB, into, out) == seconds
 
 
+@pytest.mark.parametrize(("into", "out"), [(0, 0), (0, MIB), (MIB, MIB), (MIB, 0)])
+def test_a_cache_without_room_is_full_now(into: float, out: float) -> None:
+    assert time_to_full_s(0, into, out) == 0.0
+
+
 @pytest.mark.parametrize(
     ("dirty", "into", "out", "seconds"),
     [

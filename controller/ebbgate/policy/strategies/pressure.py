@@ -44,11 +44,12 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     full_s = unaided_full_s(frame) if pressed else frame.time_to_full_s
     # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
-    if lasting and full_s is not None and full_s < below.full_s:
+    room, cache = frame.dirty_room_bytes, frame.cache_bytes
+    # Without room it is full whether or not users write: the next condition asks for that.
+    if lasting and full_s is not None and full_s < below.full_s and room != 0:
         if pressed:
             return f"without write-back the cache would be full in {full_s:.0f} s"
         return f"the cache is full in {full_s:.0f} s"
-    room, cache = frame.dirty_room_bytes, frame.cache_bytes
     if _filling(frame) and room is not None and cache and room < below.room_ratio * cache:
         return "the kernel has little room left for dirty data"
     if waited_ns >= params.age_max_ns:

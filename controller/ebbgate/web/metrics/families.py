@@ -108,7 +108,7 @@ FAMILIES: Final = (
            "ratio"),
     Family("ebbgate_in_use_ratio", GAUGE, "Share of the cache in use, dirty or clean.", "ratio"),
     Family("ebbgate_time_to_full_seconds", GAUGE, "Time until the kernel stops caching writes, at"
-           " this rate; missing while dirty data does not grow.", "seconds"),
+           " this rate; 0 if it is full, missing while dirty data does not grow.", "seconds"),
     Family("ebbgate_time_to_clean_seconds", GAUGE, "Time until no dirty data is left, at this rate;"
            " missing while it does not shrink.", "seconds"),
     Family("ebbgate_destage_bytes", COUNTER, "Dirty data that reached the backing device.",
