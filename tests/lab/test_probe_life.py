@@ -21,8 +21,8 @@ from tests.probe_records import of_type
 pytestmark = on_kernels("volumes and modules come and go")
 
 # CAP_SYS_ADMIN, CAP_SYSLOG, CAP_PERFMON, CAP_BPF (linux/capability.h).
-_CAP_BPF = 1 << 39
-_CAPABILITIES = 1 << 21 | 1 << 34 | 1 << 38 | _CAP_BPF
+_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 1 << 21, 1 << 38, 1 << 39
+_CAPABILITIES = _CAP_SYS_ADMIN | 1 << 34 | _CAP_PERFMON | _CAP_BPF
 Kind = Callable[[Session, str], AbstractContextManager[str]]
 # Modules that nothing here uses. In a kernel that has loaded many, small ones find other places.
 FILLERS = ("raid1", "raid10", "raid456", "dm-thin-pool", "dm-integrity", "dm-zoned", "xfs")
@@ -72,29 +72,55 @@ def test_bcache_may_be_loaded_after_the_probe(guest: Session) -> None:
             writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
             fio.run(guest, writes, seed=2)
             assert probe.tick(stack.volume)["path"]["write"]["writeback"]["ios"] == 32
-            status = guest.read(f"/proc/{probe.process.pid}/status")
-            kept = int(status.partition("CapPrm:")[2].split()[0], 16)
+            kept = capabilities(guest, probe)
             # What another volume may need later, and nothing else.
             assert kept & _CAP_BPF
             assert kept & ~_CAPABILITIES == 0
 
 
-def test_dm_cache_may_be_loaded_after_the_probe(guest: Session) -> None:
-    needs(guest, "dm_path")
+def capabilities(guest: Session, probe: GuestProbe) -> int:
+    status = guest.read(f"/proc/{probe.process.pid}/status")
+    return int(status.partition("CapPrm:")[2].split()[0], 16)
+
+
+def unload_dm_cache(guest: Session) -> None:
     guest.check(["modprobe", "dm-mod"])
     guest.run(["modprobe", "--remove", "dm-cache-smq", "dm-cache"]).check()
+
+
+def expect_exact_dm_cache(guest: Session, probe: GuestProbe) -> None:
+    with DmCacheStack(guest, lvm=False) as stack:
+        for _ in range(2):
+            probe.track_dm(stack)
+            writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
+            fio.run(guest, writes, seed=5)
+            taken = probe.tick(stack.name)["path"]["write"]
+            assert sum(flow["ios"] for flow in taken.values()) == 32
+            probe.send(f"untrack {stack.name}")
+
+
+def test_dm_cache_may_be_loaded_after_the_probe(guest: Session) -> None:
+    needs(guest, "dm_path")
+    unload_dm_cache(guest)
     with GuestProbe(guest) as probe:
         signals = probe.wait_for("hello")["signals"]
         assert signals["dm_path"] == "ok"
         assert signals["dm_class"].startswith("missing")
-        with DmCacheStack(guest, lvm=False) as stack:
-            for _ in range(2):
-                probe.track_dm(stack)
-                writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
-                fio.run(guest, writes, seed=5)
-                taken = probe.tick(stack.name)["path"]["write"]
-                assert sum(flow["ios"] for flow in taken.values()) == 32
-                probe.send(f"untrack {stack.name}")
+        expect_exact_dm_cache(guest, probe)
+
+
+def test_dm_cache_may_be_loaded_after_bcache_was_followed(guest: Session) -> None:
+    """By then the probe has given up what only bcache's types and programs needed."""
+    needs(guest, "dm_path")
+    unload_dm_cache(guest)
+    with GuestProbe(guest) as probe:
+        with BcacheStack(guest, settings=SETTINGS) as stack:
+            probe.track(stack)
+            probe.tick(stack.volume)
+            probe.send(f"untrack {stack.volume}")
+            probe.wait_for("untrack", vol=stack.volume)
+        assert capabilities(guest, probe) & (_CAP_SYS_ADMIN | _CAP_PERFMON) == 0
+        expect_exact_dm_cache(guest, probe)
 
 
 def load_elsewhere(guest: Session) -> None:
