@@ -20,16 +20,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ebbgate.model.heat import CHUNK_BYTES
-from ebbgate.units import KIB, NS_PER_S
+from ebbgate.units import NS_PER_S
 from ebbgate.warm.collection import POLL_NS
 from ebbgate.warm.duty_cycle import DutyCycle
 from ebbgate.warm.parallel_reads import ParallelReads
-from ebbgate.warm.plan import WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
+from ebbgate.warm.plan import UNIT_BYTES, WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
 from ebbgate.warm.reader import TRIES_MAX, Reader, send_event
 
-PIECE_BYTES: Final = 16 * KIB
-"""Of a request to bcache: pages that users have missed are cached already, and bcache caches only
-what lies before or after the first of them in a request. Two pages of a database fit.
+PIECE_BYTES: Final = 2 * UNIT_BYTES
+"""Of a request to bcache. Pages that users have missed are cached already, and of what a request
+does not find bcache caches only the part before or after the first such page. It reads the rest all
+the same, and in the idle class, where it waits for users for seconds. Two units have no such rest,
+wherever the file system has put the pages.
 """
 SAMPLE: Final = 16
 """The first of at most so many chunks is looked for in the cache after they were read (bcache)."""

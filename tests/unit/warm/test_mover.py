@@ -9,10 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from ebbgate.warm import worker
@@ -20,7 +23,7 @@ from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.duty_cycle import PERIOD_NS
 from ebbgate.warm.mover import PIECE_BYTES, Mover
 from ebbgate.warm.parallel_reads import ParallelReads
-from ebbgate.warm.plan import RUN_BYTES_MAX, Piece, Read
+from ebbgate.warm.plan import RUN_BYTES_MAX, UNIT_BYTES, BcachePlan, Piece, Read
 from ebbgate.warm.target import Target
 
 CHUNKS = 64
@@ -149,6 +152,28 @@ def test_chunks_of_bcache_are_read_in_small_pieces_at_once_and_reported(
     moved, failed, busy_ns = reported(capsys)
     assert (moved, failed) == ({3, 9, 20}, set())
     assert busy_ns == len({at for at, _ in machine.sent}) * READ_NS
+
+
+def first_hole(units: Sequence[int], cached: set[int]) -> set[int]:
+    """Return what bcache caches of a read: the first part of it that it does not have."""
+    missing = dropwhile(cached.__contains__, units)
+    return set(takewhile(lambda unit: unit not in cached, missing))
+
+
+@given(st.sets(st.integers(0, MIB // UNIT_BYTES - 1)), st.sampled_from([1, 2, 4]))
+def test_nothing_that_users_have_cached_keeps_the_rest_of_a_chunk_out(
+    first_units: set[int], page_units: int
+) -> None:
+    """Pages may begin anywhere."""
+    cached = {first + number for first in first_units for number in range(page_units)}
+    plan = BcachePlan((Piece(0, 0, MIB),), PIECE_BYTES)
+    while read := plan.next(RUN_BYTES_MAX):
+        end = read.offset_bytes + read.length_bytes
+        units = range(read.offset_bytes // UNIT_BYTES, end // UNIT_BYTES)
+        hole = first_hole(units, cached)
+        assert set(units) <= cached | hole
+        cached |= hole
+    assert cached >= set(range(MIB // UNIT_BYTES))
 
 
 def test_adjacent_chunks_are_never_a_sequence_that_the_kernel_bypasses(machine: Machine) -> None:
