@@ -118,7 +118,6 @@ refuse_as_cache() {
 cache_device() {
     local line vg pe_bytes count used size_bytes hint=''
     size_bytes=$(device_bytes "$1")
-    refuse_as_cache "$1"
     line=$(pv_line "$1")
     IFS='|' read -r _ _ vg pe_bytes count used <<<"$line"
     PV_IS_NEW=0
