@@ -28,10 +28,10 @@ from ebbgate.warm.plan import UNIT_BYTES, WINDOW_BLOCKS, BcachePlan, Piece, Read
 from ebbgate.warm.reader import TRIES_MAX, Reader, send_event
 
 PIECE_BYTES: Final = 2 * UNIT_BYTES
-"""Of a request to bcache. Pages that users have missed are cached already, and of what a request
-does not find bcache caches only the part before or after the first such page. It reads the rest all
-the same, and in the idle class, where it waits for users for seconds. Two units have no such rest,
-wherever the file system has put the pages.
+"""Of a request to bcache. Pages that users have missed are cached already. Of what is missing in a
+request bcache caches only the first contiguous part; the rest is read all the same, in the idle
+class, and waits for seconds while users read. A request of two units has no such rest, wherever
+the file system has put the pages.
 """
 SAMPLE: Final = 16
 """The first of at most so many chunks is looked for in the cache after they were read (bcache)."""

@@ -45,7 +45,7 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
     room, cache = frame.dirty_room_bytes, frame.cache_bytes
-    # Without room it is full whether or not users write: the next condition asks for that.
+    # A cache without room is full also while nobody writes; the next condition asks for writes.
     if lasting and full_s is not None and full_s < below.full_s and room != 0:
         if pressed:
             return f"without write-back the cache would be full in {full_s:.0f} s"
