@@ -13,6 +13,7 @@ EBB-107  the volatile write cache of a hard disk is on
 EBB-108  a policy with a short queue, on a disk that others use, too
 EBB-109  a volume whose requests the probe cannot measure
 EBB-110  dm-crypt below bcache, on a kernel where it loses the idle class of write-back
+EBB-111  a cache on a drive that reports that it rotates
 EBB-201  no cache attached
 EBB-202  a cache mode without dirty data
 EBB-203  the state `inconsistent`
@@ -50,7 +51,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
+from ebbgate.doctor.advice_disks import depth, rotational, scheduler, slow_cache, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
 from ebbgate.doctor.advice_drives import encrypted, shallow, shared_disk, short_queue, write_cache
 from ebbgate.doctor.advice_folklore import (
@@ -236,6 +237,7 @@ DAEMON_RULES: Final[tuple[Callable[[DaemonStatus], Iterator[Advice]], ...]] = (_
 RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     scheduler,
     rotational,
+    slow_cache,
     depth,
     stacked,
     short_queue,

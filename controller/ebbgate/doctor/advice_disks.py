@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Advice for the disks below the backing device. Pure. The numbers are listed in advice.py.
+"""Advice for the disks below a volume. Pure. The numbers are listed in advice.py.
 
 All figures were measured with one disk. For a controller or a SAN with many disks behind one queue
 nothing is recommended that was not measured on one.
@@ -130,6 +130,31 @@ def rotational(facts: Facts) -> Iterator[Advice]:
             ("queue/rotational", 1, 0),
             "the kernel and ebbgate treat it as hard disks",
         )
+
+
+def slow_cache(facts: Facts) -> Iterator[Advice]:
+    """EBB-111: a cache on a drive that reports that it rotates."""
+    solid = {facts.disk(device.name): device.rotational is False for device in facts.disks}
+    # Virtual disks, arrays and adapters report it whatever is behind them.
+    slow = {
+        facts.disk(device.name)
+        for device in facts.cache_disks
+        if device.rotational and facts.kind(device.name) is DiskKind.SINGLE
+    }
+    for disk in sorted(slow):
+        text = f"The cache is on {disk}, which reports that it rotates"
+        if solid and all(solid.values()):
+            text += (
+                f"; {' and '.join(solid)} behind it reports that it does not. Their order is"
+                " probably wrong: take the cache away (bcache-detach or lvmcache-detach), and make"
+                " the SSD the cache."
+            )
+            yield Advice("EBB-111", Weight.ADVICE, disk, text)
+            continue
+        text += ". A hard disk as the cache makes a volume no faster. If it is an SSD, say so."
+        setting = ("queue/rotational", 0, 1)
+        effect = "the kernel and the scripts of ebbgate treat it as an SSD"
+        yield disk_advice("EBB-111", Weight.NOTE, disk, text, setting, effect)
 
 
 def depth(facts: Facts) -> Iterator[Advice]:

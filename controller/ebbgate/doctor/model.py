@@ -140,7 +140,8 @@ class Drive:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that the rules look at. `disks`: below the backing device, often itself.
+    """Everything that the rules look at. `disks`: below the backing device, often itself;
+    `cache_disks`: below the cache's devices.
 
     `kinds`: by device name; `whole_disks`: the disk of each device that is a partition; `drives`:
     by the name of the disk. `owned`: knobs that ebbgate has set. `discards`: cache devices with
@@ -154,6 +155,7 @@ class Facts:
     volume: Volume
     state: VolumeState
     disks: tuple[Device, ...]
+    cache_disks: tuple[Device, ...] = ()
     discards: tuple[str, ...] = ()
     owned: frozenset[str] = frozenset()
     io_errors: dict[str, int] = field(default_factory=dict)

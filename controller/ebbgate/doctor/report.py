@@ -53,13 +53,16 @@ def facts(
         for name in (volume.backing.name, *caches)
     }
     disks = physical_devices(sysfs, volume.backing.name)
-    names = [device.name for device in (*disks, *volume.caches)]
+    below = (physical_devices(sysfs, name) for name in caches)
+    cache_disks = {device.name: device for found in below for device in found}
+    names = [device.name for device in (*disks, *volume.caches)] + list(cache_disks)
     whole = {name: whole_disk(sysfs, name) for name in names}
     wholes = sorted({whole[each.name] for each in disks})
     return Facts(
         volume,
         state,
         disks,
+        tuple(cache_disks.values()),
         tuple(discards),
         ours,
         errors,

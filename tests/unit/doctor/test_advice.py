@@ -58,6 +58,7 @@ def test_a_sound_machine_needs_no_advice() -> None:
         ("EBB-103", {"disks": disk(queue_depth=128)}),
         ("EBB-104", {"disks": (device("sda"), device("sdb"))}),
         ("EBB-109", {"status": VolumeStatus(missing={"foreground": "boot with another setting"})}),
+        ("EBB-111", {"cache_disks": disk()}),
         ("EBB-201", {"volume": volume(set_uuid="")}),
         ("EBB-202", {"state": state(cache_mode="writethrough")}),
         ("EBB-203", {"state": state(state="inconsistent")}),
@@ -172,6 +173,41 @@ def test_the_depth_inside_a_disk(parts: dict[str, Any], depth: int | None) -> No
 def test_a_solid_state_backing_device_may_have_no_scheduler_and_a_deep_queue() -> None:
     parts = disk(rotational=False, scheduler="none", queue_depth=1024)
     assert [each.id for each in advise(facts(disks=parts))] == ["EBB-102"]
+
+
+def cached_by(**parts: Any) -> dict[str, Any]:
+    """Facts of a volume on `vda` with its cache on `sdb1`."""
+    cache = replace(device("sdb1"), **parts)
+    kinds = {"vda": DiskKind.SINGLE, "sdb1": DiskKind.SINGLE}
+    return {"cache_disks": (cache,), "whole_disks": {"sdb1": "sdb"}, "kinds": kinds}
+
+
+def test_a_cache_that_rotates_may_be_an_ssd_that_says_so() -> None:
+    disks = (device("vda"),)
+    (found,) = advise(facts(disks=disks, **cached_by(rotational=True)))
+    assert (found.id, found.weight, found.about) == ("EBB-111", Weight.NOTE, "sdb")
+    assert found.command == "echo 0 | sudo tee /sys/block/sdb/queue/rotational"
+    check_form(found)
+
+
+def test_a_hard_disk_before_ssds_is_the_wrong_order() -> None:
+    disks = (replace(device("vda"), rotational=False),)
+    found = {each.id: each for each in advise(facts(disks=disks, **cached_by(rotational=True)))}
+    swapped = found["EBB-111"]
+    assert (swapped.weight, swapped.command) == (Weight.ADVICE, "")
+    assert "vda behind it" in swapped.text
+    check_form(swapped)
+
+
+@pytest.mark.parametrize("kind", [DiskKind.ARRAY, DiskKind.UNKNOWN, DiskKind.VIRTUAL])
+def test_what_others_than_drives_report_of_a_cache_says_nothing(kind: DiskKind) -> None:
+    parts = {**cached_by(rotational=True), "kinds": {"vda": DiskKind.SINGLE, "sdb1": kind}}
+    assert advise(facts(disks=(device("vda"),), **parts)) == ()
+
+
+@pytest.mark.parametrize("rotational", [False, None])
+def test_a_cache_that_does_not_rotate_needs_no_advice(rotational: bool | None) -> None:
+    assert advise(facts(disks=(device("vda"),), **cached_by(rotational=rotational))) == ()
 
 
 # ---- one disk, an array, a virtual disk ----------------------------------------------------------

@@ -325,3 +325,17 @@ def test_a_cache_that_is_off_and_a_depth_that_cannot_be_set_give_no_advice(
     shared.sysfs.locate("/sys/block/sda/device/queue_depth").chmod(0o444)
     rows = unprivileged.advice(shared.sysfs, FreshStatus())["advice"]
     assert [row for row in rows if row["about"] == "sda"] == []
+
+
+def test_a_cache_on_a_partition_of_a_hard_disk_is_named_by_its_disk(tmp_path: Path) -> None:
+    fake = FakeSysfs(tmp_path / "sys")
+    fake.disk("sda", "8:0", rotational=False)
+    fake.disk("sdb", "8:16")
+    fake.partition("sdb", "sdb1", "8:17")
+    for disk in ("sda", "sdb"):
+        fake.write(f"/sys/block/{disk}/device/vendor", "ATA     ")
+    fake.bcache(backing="sda", cache="sdb1")
+    rows = unprivileged.advice(fake.sysfs, FreshStatus())["advice"]
+    (slow,) = (row for row in rows if row["id"] == "EBB-111")
+    assert slow["about"] == "sdb"
+    assert "sda behind it reports that it does not" in slow["text"]
