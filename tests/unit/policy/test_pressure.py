@@ -121,6 +121,24 @@ def test_a_cache_that_became_full_is_written_back_while_users_write() -> None:
     assert phase({}) is Phase.WAIT
 
 
+@pytest.mark.parametrize(
+    ("path", "threshold", "holds"),
+    [("writethrough", "51.2 MiB", True), ("bypass", "51.2 MiB while users write", False)],
+)
+def test_of_a_full_cache_the_room_counts_while_users_write(
+    path: str, threshold: str, holds: bool
+) -> None:
+    paths = {(Direction.WRITE, path): PathLatency(200, 40 * MIB, None, None)}
+    full = busy_frame(
+        4000, paths=paths, dirty_room_bytes=0, dirty_in_bytes_per_s=0.0, time_to_full_s=0.0
+    )
+    found = explanation.of_destage(DestageState(), full, DestageParams())
+    conditions = {each.signal: each for each in found}
+    assert "time to full" not in conditions
+    room = conditions["room for dirty data"]
+    assert (room.measured, room.threshold, room.holds) == ("0 B", threshold, holds)
+
+
 def test_the_reason_and_the_conditions_are_those_of_now() -> None:
     state = after(busy(1000, 0.3), params=LIGHT)
     assert state.why == "no idle gap, but users keep the backing device only 30% busy"

@@ -56,10 +56,14 @@ def _of_pressure(state: DestageState, frame: Frame, params: DestageParams) -> tu
     full = _condition("time to full", full_s, "<", below.full_s, _seconds)
     threshold = f"{full.threshold} (without write-back)" if pressed else full.threshold
     room_min = below.room_ratio * (frame.cache_bytes or 0)
+    room = _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes)
+    if room.holds and not pressure.filling(frame):
+        room = replace(room, threshold=f"{room.threshold} while users write", holds=False)
     busy = frame.backing_busy_foreground_ratio
     return (
-        replace(full, threshold=threshold),
-        _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes),
+        # A full cache has no time left; what starts write-back then is that it has no room.
+        *(() if frame.dirty_room_bytes == 0 else (replace(full, threshold=threshold),)),
+        room,
         _condition("backing device busy for users", busy, "<", below.light_ratio, format_ratio),
     )
 

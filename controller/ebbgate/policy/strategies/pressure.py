@@ -50,7 +50,7 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
         if pressed:
             return f"without write-back the cache would be full in {full_s:.0f} s"
         return f"the cache is full in {full_s:.0f} s"
-    if _filling(frame) and room is not None and cache and room < below.room_ratio * cache:
+    if filling(frame) and room is not None and cache and room < below.room_ratio * cache:
         return "the kernel has little room left for dirty data"
     if waited_ns >= params.age_max_ns:
         return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
@@ -63,7 +63,7 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     return ""
 
 
-def _filling(frame: Frame) -> bool:
+def filling(frame: Frame) -> bool:
     """Return whether users write what is cached as dirty data, or would be if there were room.
 
     A full bcache writes through, so that no dirty data arrives, and its room would never come back.
