@@ -24,15 +24,16 @@ from ebbgate.units import NS_PER_S
 from ebbgate.warm.collection import POLL_NS
 from ebbgate.warm.duty_cycle import DutyCycle
 from ebbgate.warm.parallel_reads import ParallelReads
-from ebbgate.warm.plan import UNIT_BYTES, WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
+from ebbgate.warm.plan import (
+    PIECE_BYTES,
+    WINDOW_BLOCKS,
+    BcachePlan,
+    Piece,
+    Read,
+    blocks,
+)
 from ebbgate.warm.reader import TRIES_MAX, Reader, send_event
 
-PIECE_BYTES: Final = 2 * UNIT_BYTES
-"""Of a request to bcache. Pages that users have missed are cached already. Of what is missing in a
-request bcache caches only the first contiguous part; the rest is read all the same, in the idle
-class, and waits for seconds while users read. A request of two units has no such rest, wherever
-the file system has put the pages.
-"""
 SAMPLE: Final = 16
 """The first of at most so many chunks is looked for in the cache after they were read (bcache)."""
 _PLACES: Final = 4

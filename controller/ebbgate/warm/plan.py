@@ -26,10 +26,14 @@ SEQUENCES_MAX: Final = 128
 """The sequences of all requests that bcache remembers (drivers/md/bcache/bcache.h, RECENT_IO)."""
 READ_BYTES_MAX: Final = MIB
 """bcache caches at most 256 pages of one request that misses."""
-PASSES_BYTES: Final = (READ_BYTES_MAX, 16 * KIB, 4 * KIB)
-"""Longest request of each pass over a file: bcache caches only the first hole that one finds, and
-users may have read a page here and there.
+PIECE_BYTES: Final = 2 * UNIT_BYTES
+"""Of a request to bcache for a range of which pages are cached already, as users have missed them.
+Of what is missing in a request bcache caches only the first contiguous part; the rest is read all
+the same, in the idle class, and waits for seconds while users read. A request of two units has no
+such rest, wherever the file system has put the pages.
 """
+PASSES_BYTES: Final = (READ_BYTES_MAX, PIECE_BYTES, UNIT_BYTES)
+"""Longest request of each pass over a file. The last is for parts of pages that are cached."""
 RUN_BYTES_MIN: Final = 64 * KIB
 RUN_BYTES_MAX: Final = 4 * MIB
 """Longer sequences would save nothing more: 4 KiB are left out after each."""

@@ -21,9 +21,9 @@ from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from ebbgate.warm import worker
 from ebbgate.warm.collection import LONGEST
 from ebbgate.warm.duty_cycle import PERIOD_NS
-from ebbgate.warm.mover import PIECE_BYTES, Mover
+from ebbgate.warm.mover import Mover
 from ebbgate.warm.parallel_reads import ParallelReads
-from ebbgate.warm.plan import RUN_BYTES_MAX, UNIT_BYTES, BcachePlan, Piece, Read
+from ebbgate.warm.plan import PIECE_BYTES, RUN_BYTES_MAX, UNIT_BYTES, BcachePlan, Piece, Read
 from ebbgate.warm.target import Target
 
 CHUNKS = 64

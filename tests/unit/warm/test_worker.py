@@ -16,7 +16,7 @@ import pytest
 from ebbgate.errors import Unavailable
 from ebbgate.units import KIB, MIB
 from ebbgate.warm.collection import LONGEST
-from ebbgate.warm.plan import RUN_BYTES_MAX, BcachePlan, Piece, Read
+from ebbgate.warm.plan import PIECE_BYTES, RUN_BYTES_MAX, BcachePlan, Piece, Read
 from ebbgate.warm.target import Target
 from ebbgate.warm.worker import BATCH_BYTES, BATCH_READS, Worker
 
@@ -131,7 +131,7 @@ def test_a_cache_that_takes_nothing_is_given_up(
     event = last_event(capsys)
     assert (event["event"], event["hits"]) == ("done", 0)
     lengths = {length for _, length in machine.sent}
-    assert lengths == {MIB, 16 * KIB, 512}, "the second pass has shorter requests"
+    assert lengths == {MIB, PIECE_BYTES, 512}, "the second pass has shorter requests"
 
 
 def test_holes_between_pages_that_users_have_read_are_filled(
