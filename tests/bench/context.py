@@ -37,15 +37,17 @@ class Context:
     ) -> dict[str, list[dict[str, float]]]:
         """Measure each arm in each repetition, which `measure` gets; return the runs by arm.
 
-        They begin with earlier ones, whose seeds are not used again.
+        They begin with earlier ones, whose seeds are not used again. Each repetition begins with
+        the next arm: what comes first in a boot may be slower or faster.
         """
         runs = {arm: [dict(run) for run in self.earlier.get(arm, ())] for arm in arms}
-        first = max(len(found) for found in runs.values())
+        names, first = tuple(runs), max(len(found) for found in runs.values())
         for repetition in range(first, first + self.repetitions):
-            for arm, found in runs.items():
+            turn = repetition % len(names)
+            for arm in names[turn:] + names[:turn]:
                 self.say(f"{arm}, repetition {repetition + 1}")
-                found.append(measure(arm, repetition))
-                self.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in found[-1].items()))
+                runs[arm].append(measure(arm, repetition))
+                self.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in runs[arm][-1].items()))
         return runs
 
 

@@ -51,7 +51,7 @@ class BcacheStack(Stack):
         return super().knob_path(name) if ":" in name else f"{self.sysfs}/{name}"
 
     def knob_values(self) -> dict[str, str]:
-        return self._read_knobs(knobs.WATCHED)
+        return self._read_knobs(knobs.WATCHED) | self._read_tunables()
 
     def state(self) -> str:
         """no cache, clean, dirty or inconsistent; gone if the volume does not exist any more."""

@@ -110,7 +110,7 @@ class DmStack(Stack):
             self.message(name, value)
 
     def knob_values(self) -> dict[str, str]:
-        values = self._read_knobs(_QUEUES)
+        values = self._read_knobs(_QUEUES) | self._read_tunables()
         table = self.session.run(["dmsetup", "table", self.name])
         if table.rc == 0 and table.stdout.split()[2] == self.target and self.works():
             values |= self.target_values(table.stdout)

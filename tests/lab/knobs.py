@@ -53,6 +53,10 @@ QUEUES = tuple(
 QUEUE_DEPTH = "hdd:device/queue_depth"
 """A virtio disk has none."""
 
+SCHEDULER = "hdd:queue/scheduler"
+TUNABLES = "hdd:queue/iosched/"
+"""Which there are depends on the scheduler."""
+
 WATCHED = (*_IN_CATALOG, *_OTHERS, *QUEUES, QUEUE_DEPTH)
 
 _UNITS = "kMGTPE"

@@ -124,6 +124,9 @@ class Stack(ABC):
         """Watched knobs that are not as on entering: (original, now)."""
         now, before = self.knob_values(), self.originals
         differ = [name for name in before if now.get(name) != before[name]]
+        if knobs.SCHEDULER in differ:
+            # Another scheduler has tunables of its own.
+            differ = [name for name in differ if not name.startswith(knobs.TUNABLES)]
         return {name: (before[name], now.get(name)) for name in differ}
 
     def dev_t(self, which: str) -> str:
@@ -164,6 +167,12 @@ class Stack(ABC):
         values = self.session.read_many(self.knob_path(name) for name in names)
         found = {name: values[self.knob_path(name)] for name in names}
         return {name: knobs.selected(text) for name, text in found.items() if text is not None}
+
+    def _read_tunables(self) -> dict[str, str]:
+        """Those of the scheduler that the backing device has, if it has one."""
+        folder = self.knob_path(knobs.TUNABLES)
+        names = self.session.run(["ls", folder]).stdout.split()
+        return self._read_knobs([f"{knobs.TUNABLES}{name}" for name in names])
 
     def _find_disks(self) -> None:
         self.hdd, self.ssd = map(self.session.device, self._disks)

@@ -129,6 +129,20 @@ def test_leaving_a_stack_names_a_knob_that_was_not_put_back(guest: Session) -> N
         stack.set_knob("writeback_percent", 33)
 
 
+def test_a_tunable_of_the_scheduler_is_a_knob_while_it_has_that(guest: Session) -> None:
+    tunable = "hdd:queue/iosched/read_expire"
+    with (
+        pytest.raises(UncleanStack, match=f"knob {tunable}: 500 -> 300"),
+        BcacheStack(guest) as stack,
+    ):
+        stack.set_knob(tunable, 300)
+    with BcacheStack(guest) as other:
+        other.expect_changed("hdd:queue/scheduler")
+        other.set_knob("hdd:queue/scheduler", "none")
+    with BcacheStack(guest, scheduler="mq-deadline") as fresh:
+        assert fresh.knob(tunable) == "500", "the kernel's own, with a scheduler made anew"
+
+
 def test_a_declared_change_may_stay(guest: Session) -> None:
     with BcacheStack(guest) as stack:
         stack.expect_changed("cache/congested_read_threshold_us", "hdd:queue/read_ahead_kb")

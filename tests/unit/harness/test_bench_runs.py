@@ -39,6 +39,17 @@ def test_runs_are_added_with_other_seeds(tmp_path: Path) -> None:
     assert report.ratios["ours_vs_theirs"] == 1.5, "the median of all pairs"
 
 
+def test_no_arm_is_always_the_first() -> None:
+    order: list[str] = []
+
+    def measure(arm: str, repetition: int) -> dict[str, float]:
+        order.append(f"{arm}{repetition}")
+        return {}
+
+    Context(2, 1, earlier={"a": [{}], "b": [{}], "c": [{}]}).interleaved("abc", measure)
+    assert order == ["b1", "c1", "a1", "c2", "a2", "b2"]
+
+
 def test_a_result_of_one_run_is_that_run(tmp_path: Path) -> None:
     path = kept(tmp_path / "s.json", 1)
     document = json.loads(path.read_text())
