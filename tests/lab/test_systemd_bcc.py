@@ -67,4 +67,14 @@ def test_the_service_measures_with_bcc_within_its_sandbox(machine: Session) -> N
         assert "oom_kill 0" in machine.read(f"{group}/memory.events")
         status = machine.check(f"ebbgate status {stack.volume}", timeout_s=90)
         assert "cannot" not in status
+        hidden = BTF.replace("%v", machine.check("uname -r").strip())
+        text = machine.check(
+            f"systemd-run -q --pipe --wait -p 'InaccessiblePaths={hidden}' ebbgate doctor",
+            timeout_s=300,
+        )
+        doctor = " ".join(text.split())
+        assert "ebbgate-probe-bcc" in doctor, text
+        assert "no BTF type information: the bcc probe runs" in doctor
+        assert "class ok, but fills count as foreground writes" in doctor
+        assert "dm_path missing: the bcc probe does not measure paths of device-mapper" in doctor
         machine.check(f"systemctl stop {UNIT}", timeout_s=60)

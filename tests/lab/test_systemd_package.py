@@ -29,6 +29,7 @@ from tests.lab.errors import NoLab
 from tests.lab.guest import CHECKOUT, Guest
 from tests.lab.kernel import DEFAULT_RELEASE
 from tests.lab.service_harness import (
+    API,
     DIRTY,
     GRACE_S,
     OWNERS,
@@ -204,11 +205,16 @@ def data(device: str, *, verify_only: bool) -> fio.Job:
     return data_job(device, verify_only=verify_only, offset_mib=512, mib=DATA_MIB)
 
 
-def check(machine: Session, both: Both) -> None:
-    """Data are whole, users still read; status and dashboard agree with the kernel."""
+def verify_data(machine: Session, both: Both) -> None:
+    """These data are whole."""
     for stack in (both.bcache, both.dm):
         verified = fio.run(machine, data(stack.device, verify_only=True), seed=DATA_SEED)
         assert verified.only.read.bytes == DATA_MIB << 20
+
+
+def check(machine: Session, both: Both) -> None:
+    """Data are whole, users still read; status and dashboard agree with the kernel."""
+    verify_data(machine, both)
     assert machine.check("cat /proc/[0-9]*/comm | grep -cx fio").strip() == "2"
     document = true_status(machine, both)
     daemon = document["daemon"]
@@ -220,6 +226,8 @@ def check(machine: Session, both: Both) -> None:
     health = wait_until(lambda: answer(machine, "health"), 120, "ebbgate-web to answer")
     log = machine.check(f"journalctl -b -u {UNIT} -u {WEB} -n 60 --no-pager", timeout_s=60)
     assert (health["daemon"]["alive"], health["history"]["ok"]) == (True, True), log
+    page = machine.check(f"curl -sSf --max-time 60 {API.removesuffix('api/v1')}", timeout_s=90)
+    assert "app.js" in page
 
 
 def kill(machine: Session, both: Both) -> None:
@@ -304,6 +312,7 @@ def stop(machine: Session, both: Both) -> None:
     machine.check(f"systemctl stop {UNIT}", timeout_s=60)
     assert both.changed() == {}
     assert show(machine, "Result") == "success"
+    verify_data(machine, both)
     start_tuning(both)
 
 
@@ -314,6 +323,7 @@ def remove(machine: Session, both: Both) -> None:
     assert machine.run(f"systemctl is-active {UNIT} {WEB}").rc != 0
     assert machine.run("ls /usr/lib/ebbgate").rc != 0
     machine.check("ls /var/lib/ebbgate/history.db /etc/ebbgate/web-token")
+    verify_data(machine, both)
 
 
 def purge(machine: Session) -> None:
@@ -334,6 +344,7 @@ def install_anew(machine: Session, both: Both, debs: Debs) -> None:
     assert both.changed() == {}
     purge(machine)
     assert both.changed() == {}
+    verify_data(machine, both)
 
 
 @pytest.mark.full
