@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The life of the Debian packages on Debian 12 and 13 under a real systemd, on a bcache and a
 dm-cache volume on SATA disks that are tuned: 0.1.0 of `make install` replaced; killed, hung,
-upgraded, rebooted, stopped, removed, purged, installed anew.
+upgraded, downgraded, rebooted, stopped, removed, purged, installed anew and with its unit masked.
 
 I/O: a guest with the system and the kernel of each release, with systemd as process 1; builds the
 packages.
@@ -288,6 +288,14 @@ def upgrade(machine: Session, both: Both, debs: Debs) -> None:
     wait_until(both.tuned, AGAIN_S, "it to go on")
 
 
+def downgrade(machine: Session, both: Both, debs: Debs) -> None:
+    """Back to the older packages; the daemon goes on."""
+    text = apt(machine, "install", "--allow-downgrades", *copied(machine, debs))
+    assert f"ebbgate: {__version__} is older than {NEWER}" in text
+    assert machine.check("dpkg-query -W -f '${Version}' ebbgate") == __version__
+    wait_until(both.tuned, AGAIN_S, "the older daemon to tune both")
+
+
 def reboot(guest: Guest, both: Both) -> None:
     """Under load and with dirty data; udev brings both volumes up, and ebbgate goes on."""
     actions = recorded(guest)
@@ -347,6 +355,17 @@ def install_anew(machine: Session, both: Both, debs: Debs) -> None:
     verify_data(machine, both)
 
 
+def install_masked(machine: Session, both: Both, debs: Debs) -> None:
+    """A unit that the administrator has masked does not run, and the installation says so."""
+    machine.check(f"systemctl mask {UNIT}", timeout_s=60)
+    text = apt(machine, "install", *copied(machine, debs))
+    assert f"{UNIT} is masked, so it was not started" in text
+    assert (show(machine, "LoadState"), show(machine, "ActiveState")) == ("masked", "inactive")
+    assert both.changed() == {}
+    machine.check(f"systemctl unmask {UNIT}", timeout_s=60)
+    purge(machine)
+
+
 @pytest.mark.full
 @pytest.mark.timeout(2700)
 @pytest.mark.parametrize("machine", ["bookworm", "trixie"], indirect=True)
@@ -362,9 +381,11 @@ def test_the_packages_live_and_leave_without_a_trace(machine: Machine, both: Bot
     check(guest, both)
     upgrade(guest, both, debs)
     check(guest, both)
+    downgrade(guest, both, debs)
     reboot(guest, both)
     check(guest, both)
     stop(guest, both)
     remove(guest, both)
     purge(guest)
     install_anew(guest, both, debs)
+    install_masked(guest, both, debs)
