@@ -95,6 +95,7 @@ class Setup:
     scheduler: str = "none"
     depth_settable: bool = False
     features: HddFeatures = PLAIN
+    disk_bytes: int = DISK_BYTES
     seed: int = 1
     make_disk: type[Disk] = Disk
     marks: bool = False
@@ -108,7 +109,7 @@ class Simulation:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.clock = Clock()
-        model = HddModel(DISK_BYTES, random.Random(setup.seed))
+        model = HddModel(setup.disk_bytes, random.Random(setup.seed))
         self.disk = setup.make_disk(
             self.clock,
             model,
@@ -238,9 +239,11 @@ def _path(io: Io) -> str:
     return "writeback" if io.cached else "bypass"
 
 
-def scattered(piece_bytes: int, total_bytes: int, seed: int = 3) -> tuple[Piece, ...]:
+def scattered(
+    piece_bytes: int, total_bytes: int, seed: int = 3, disk_bytes: int = DISK_BYTES
+) -> tuple[Piece, ...]:
     """Return dirty pieces of one size at random addresses."""
-    slots = DISK_BYTES // piece_bytes
+    slots = disk_bytes // piece_bytes
     chosen = random.Random(seed).sample(range(slots), total_bytes // piece_bytes)
     return tuple((slot * piece_bytes, piece_bytes) for slot in chosen)
 

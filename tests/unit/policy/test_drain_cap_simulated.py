@@ -13,7 +13,7 @@ import pytest
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.drain_cap import DrainCap
-from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.lab.hdd_queue import AS_SOLD, PLAIN, HddFeatures
 from tests.sim.scenarios import GAP_NS, GapDrain, cold_reads, gap_drain
 from tests.sim.simulation import Pause, Script, Setup, Simulation, scattered, unpaced
@@ -43,7 +43,7 @@ def bursts(
 ) -> GapDrain:
     """Bursts of 100 reads with gaps between them."""
     # More than all gaps drain.
-    mib = 60 if piece_bytes < 64 * KIB else 1200 if len(lengths_ns) == 1 else 1900
+    mib = 1200 if len(lengths_ns) == 1 else 1900
     destage = DestageParams(disturbance_ns=target_ns, queue_depth=QUEUES[scheduler])
     setup = Setup(
         scattered(piece_bytes, mib * MIB),
@@ -122,11 +122,27 @@ def test_without_a_write_cache_the_loop_costs_hardly_any_drain(
     assert sum(own.drained_bytes[LEARNING:]) >= 0.9 * sum(free.drained_bytes[LEARNING:])
 
 
-def test_small_pieces_that_fill_the_cache_are_felt_for_longer_but_no_longer_for_ever() -> None:
-    """The disk needs half a minute for 32 MiB of pieces of 4 KiB."""
-    means = bursts("mq-deadline", 4 * KIB, gaps=20).burst_means_ns
-    assert fmean(means[1:5]) >= 1.4 * CALM_NS
-    assert fmean(means[10:]) <= 1.2 * CALM_NS
+@SCHEDULERS
+def test_where_no_rest_is_long_enough_for_small_pieces_the_rate_is_lower(scheduler: str) -> None:
+    """Pieces of 4 KiB, far from each other: the disk needs a minute for 32 MiB of them."""
+    disk_bytes = 16 * GIB
+    setup = Setup(
+        scattered(4 * KIB, 400 * MIB, disk_bytes=disk_bytes),
+        Policy(DestageParams(disturbance_ns=TARGET_NS, queue_depth=QUEUES[scheduler])),
+        features=AS_SOLD,
+        scheduler=scheduler,
+        depth_settable=scheduler == "bfq",
+        disk_bytes=disk_bytes,
+    )
+    found = gap_drain(setup, 40, reads=100, rest_ns=100 * NS_PER_MS)
+    calm_ns, *means_ns = found.burst_means_ns
+    # What the first gaps have left in the disk's cache is felt for a minute.
+    assert fmean(means_ns[:15]) >= 1.7 * calm_ns
+    # A gap in which only a rest bounds the drain is tried again, and then felt in the next ones.
+    *most_ns, _, _, _, _ = sorted(means_ns[20:])
+    assert max(most_ns) <= 1.1 * calm_ns
+    assert fmean(means_ns[20:]) <= calm_ns + TARGET_NS
+    assert sum(found.drained_bytes[20:]) >= 20 * 2 * MIB
 
 
 def test_a_gap_that_outlives_the_recent_ones_is_not_held_to_their_cap() -> None:

@@ -32,6 +32,8 @@ RUN_OFF_NS_MAX: Final = NS_PER_S
 _MARGIN, _LONGER = 1.3, 1.5
 _FORGET, _FORGET_HIDDEN = 0.9, 0.98
 """What the queue shows is measured in each gap; what a disk's cache hides is felt now and then."""
+_FORGET_BEYOND: Final = 0.995
+"""Where no rest is long enough, a gap in which only that bounds the drain is felt for a minute."""
 HIDDEN_NS_MIN: Final = 250 * NS_PER_MS
 """Where the kernel knows of a write cache: a disk takes so long for 32 MiB of pieces in order. A
 host hardly faster than the platters fills it too slowly for `disk_cache` to measure it, and before
@@ -206,8 +208,9 @@ def on_queue(
 def judge(use: GapUse, felt_ratio: float) -> GapUse:
     """Let rests begin earlier if gaps are felt; `felt_ratio`: what was felt over the target.
 
-    So much earlier that the disk has written what its own cache held, which no sample shows. As in
-    `drain_cap`, one gap may be felt by chance. Where that is followed, less of it is let in.
+    So much earlier that the disk has written what its own cache held, which no sample shows. Where
+    that takes longer than RUN_OFF_NS_MAX the gap counts as not foreseen, and `drain_cap` lowers the
+    rate. As there, one gap may be felt by chance. Where that is followed, less of it is let in.
     """
     if use.fill is not None and not use.foreseen:
         return replace(use, fill=disk_cache_fill.unforeseen(use.fill, felt_ratio > 1))
@@ -218,9 +221,8 @@ def judge(use: GapUse, felt_ratio: float) -> GapUse:
     if use.fill is not None:
         return replace(use, felt=(), fill=disk_cache_fill.slower(use.fill, felt_ratio))
     factor = min(_EARLIER_MAX, max(_EARLIER_MIN, felt_ratio))
-    longer_ns = min(RUN_OFF_NS_MAX, round(factor * use.run_off_ns)) - use.run_off_ns
-    run_off_ns, hidden_ns = use.run_off_ns + longer_ns, use.hidden_ns + longer_ns
-    return replace(use, felt=(), run_off_ns=run_off_ns, hidden_ns=hidden_ns)
+    longer_ns = round(factor * use.run_off_ns) - use.run_off_ns
+    return _hiding(replace(use, felt=()), use.hidden_ns + longer_ns)
 
 
 def follow(use: GapUse, sample: QueueSample, piece_bytes: float) -> GapUse:
@@ -304,7 +306,8 @@ def _without_rest(use: GapUse) -> GapUse:
 
 def _measured(use: GapUse, ran_off_ns: int) -> GapUse:
     """Return the state after a run-off that took this long, a margin included."""
-    remembered_ns = round(_FORGET_HIDDEN * use.hidden_ns)
+    forget = _FORGET_HIDDEN if use.hidden_ns < RUN_OFF_NS_MAX else _FORGET_BEYOND
+    remembered_ns = round(forget * use.hidden_ns)
     empties_ns = use.cache.empties_ns if use.fill is None else 0
     hidden_ns = max(use.hidden_ns_min, empties_ns, remembered_ns)
     seen_ns = max(RUN_OFF_NS_MIN, ran_off_ns, round(_FORGET * (use.run_off_ns - use.hidden_ns)))
