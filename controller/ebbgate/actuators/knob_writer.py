@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the knobs of one volume: clamped, journalled, and never against an administrator.
 
-I/O: sysfs and device-mapper writes. Not thread-safe: one thread owns a writer
-(actuators.gate_worker).
+I/O: sysfs and device-mapper writes. Only one thread may use a writer (actuators.gate_worker).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from operator import call
 from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import Step
 from ebbgate.actuators.ownership import Found, OwnedKnob, Owner
+from ebbgate.actuators.queue_length import write_value
 from ebbgate.actuators.reason import Reason
 from ebbgate.actuators.scheduler_settings import (
     expect_switch_back,
@@ -390,7 +390,7 @@ class KnobWriter(VolumeKnobs):
             ours, exact = self.owned.get(length), length in self.pinned
             kept = kept_length(self.sysfs, self.journal, (action, path), ours, exact=exact)
         with kept:
-            self.sysfs.write_text(path, action.new)
+            write_value(self.sysfs, action.knob, path, action.new)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:
         by = (reason.strategy, reason.text, reason.decision)

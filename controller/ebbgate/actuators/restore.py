@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.ownership import GONE, Found, Owner
+from ebbgate.actuators.queue_length import write_value
 from ebbgate.actuators.scheduler_settings import (
     SWITCHED_BACK,
     is_settings,
@@ -339,7 +340,7 @@ def _is_a_knob(entry: JournalEntry) -> bool:
 def _write_back(entry: JournalEntry, sysfs: Sysfs, path: str) -> Outcome:
     """Raises OSError."""
     action = _action(entry)
-    sysfs.write_text(path, entry.original)
+    write_value(sysfs, entry.knob, path, entry.original)
     if entry.knob == PERCENT:
         _wake(path, sysfs)
     knob = knob_row(entry.knob)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes knobs, and the length of a disk's queue without a trace in its scheduler. I/O: sysfs.
+
+With each write of `nr_requests` the kernel sets how many requests mq-deadline takes that nobody
+waits for (`iosched/async_depth`): to three quarters of the length (v6.1), or to all of it (v6.12),
+and that of the length before the write (block/blk-mq.c, blk_mq_update_nr_requests). So back at the
+original length it would have the depth of ebbgate's, and what a person has chosen would be lost.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from ebbgate.actuators.scheduler_switch import is_length
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import IOSCHED, NR_REQUESTS
+
+_ASYNC_DEPTH: Final = f"{IOSCHED}/async_depth"
+
+
+def write_value(sysfs: Sysfs, knob: str, path: str, value: str) -> None:
+    """Write a knob, with the length of a queue the depth that is not the kernel's for the length
+    before. Raises OSError, but not for that depth.
+    """
+    if not is_length(knob):
+        sysfs.write_text(path, value)
+        return
+    depth_path = path.removesuffix(NR_REQUESTS) + _ASYNC_DEPTH
+    length, depth = sysfs.read_int(path), sysfs.read_int(depth_path)
+    sysfs.write_text(path, value)
+    if length is None or depth is None or depth in (length, max(1, length * 3 // 4)):
+        return
+    if sysfs.read_int(depth_path) != depth:
+        # Another scheduler by now has none.
+        with suppress(OSError):
+            sysfs.write_text(depth_path, str(depth))
