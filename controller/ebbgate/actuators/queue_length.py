@@ -2,9 +2,10 @@
 """Writes knobs, and the length of a disk's queue without a trace in its scheduler. I/O: sysfs.
 
 With each write of `nr_requests` the kernel sets how many requests mq-deadline takes that nobody
-waits for (`iosched/async_depth`): to three quarters of the length (v6.1), or to all of it (v6.12),
-and that of the length before the write (block/blk-mq.c, blk_mq_update_nr_requests). So back at the
-original length it would have the depth of ebbgate's, and what a person has chosen would be lost.
+waits for (`iosched/async_depth`): to three quarters of the length or, in newer kernels, to all of
+it; and it is the length before the write (block/blk-mq.c, blk_mq_update_nr_requests: seen in the
+lab with 6.1). So back at the original length the scheduler would have the depth for ebbgate's, and
+what a person has chosen would be lost.
 """
 
 from __future__ import annotations
