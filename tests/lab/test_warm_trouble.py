@@ -12,6 +12,7 @@ from tests.bench.warm_file import PAST, job_ended, missed, warm, wear_in
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.errors import CommandFailed
+from tests.lab.knobs import bytes_from_human
 from tests.lab.layout_stacks import MOUNT, logical_volume, mounted
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
@@ -57,14 +58,15 @@ def test_what_dirty_data_leaves_no_room_for_is_refused_until_it_is_written_back(
         product.cli("warm", "--range", wanted)
 
 
-def cutoff_is(product: Product, stack: BcacheStack, value: str) -> None:
-    """Wait until the daemon has seen it."""
+def set_cutoff(product: Product, stack: BcacheStack, kib: int) -> None:
+    """Set it as a person does, and wait until the daemon has seen it."""
 
     def seen() -> bool:
-        knobs = product.live(stack.volume)["knobs"]
-        return bool(knobs["sequential_cutoff"]["value"] == value)
+        value = product.live(stack.volume)["knobs"]["sequential_cutoff"]["value"]
+        return bytes_from_human(value) == kib << 10
 
-    product.wait_until(seen, 30, f"a cutoff of {value} to be seen")
+    stack.set_knob("sequential_cutoff", kib << 10)
+    product.wait_until(seen, 30, f"a cutoff of {kib} KiB to be seen")
 
 
 @pytest.mark.parametrize("mode", ["advise", "enforce"])
@@ -77,12 +79,10 @@ def test_a_low_cutoff_makes_shorter_sequences_and_a_lower_one_is_named(
         with mounted(guest, "ext4", stack.device):
             write_past_cache(guest, stack, mib=8)
             with Product(guest, mode=mode) as product:
-                stack.set_knob("sequential_cutoff", 32 << 10)
-                cutoff_is(product, stack, "32.0k")
+                set_cutoff(product, stack, 32)
                 with pytest.raises(CommandFailed, match="sequential_cutoff is 32 KiB"):
                     product.cli("warm", PATH)
-                stack.set_knob("sequential_cutoff", 256 << 10)
-                cutoff_is(product, stack, "256.0k")
+                set_cutoff(product, stack, 256)
                 job = warm(product, PATH, timeout_s=120)
                 assert (job["state"], job["left_out"]) == ("done", {}), job["why"]
                 assert missed(guest, stack, offset=8192, path=PATH) <= 0.01
