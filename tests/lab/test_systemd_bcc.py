@@ -76,7 +76,6 @@ def test_the_service_measures_with_bcc_within_its_sandbox(machine: Session) -> N
         assert "cannot" not in status
         text = machine.check(["unshare", "--mount", "sh", "-c", DOCTOR], timeout_s=300)
         doctor = " ".join(text.split())
-        assert "ebbgate-probe-bcc" in doctor, text
         assert "no BTF type information: the bcc probe runs" in doctor
         assert "class ok, but fills count as foreground writes" in doctor
         assert "dm_path missing: the bcc probe does not measure paths of device-mapper" in doctor
