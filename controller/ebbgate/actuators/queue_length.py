@@ -21,8 +21,8 @@ _ASYNC_DEPTH: Final = f"{IOSCHED}/async_depth"
 
 
 def write_value(sysfs: Sysfs, knob: str, path: str, value: str) -> None:
-    """Write a knob, with the length of a queue the depth that is not the kernel's for the length
-    before. Raises OSError, but not for that depth.
+    """Write a knob. Of the length of a queue, keep the depth unless it is the kernel's for the
+    length before. Raises OSError, but not for that depth.
     """
     if not is_length(knob):
         sysfs.write_text(path, value)

@@ -145,9 +145,9 @@ def slow_cache(facts: Facts) -> Iterator[Advice]:
         text = f"The cache is on {disk}, which reports that it rotates"
         if solid and all(solid.values()):
             text += (
-                f"; {' and '.join(solid)} behind it reports that it does not. Their order is"
-                " probably wrong: take the cache away (bcache-detach or lvmcache-detach), and make"
-                " the SSD the cache."
+                f"; what is behind it ({', '.join(solid)}) does not. The order is probably wrong:"
+                " take the cache away (bcache-detach or lvmcache-detach), and make the SSD the"
+                " cache."
             )
             yield Advice("EBB-111", Weight.ADVICE, disk, text)
             continue

@@ -195,7 +195,7 @@ def test_a_hard_disk_before_ssds_is_the_wrong_order() -> None:
     found = {each.id: each for each in advise(facts(disks=disks, **cached_by(rotational=True)))}
     swapped = found["EBB-111"]
     assert (swapped.weight, swapped.command) == (Weight.ADVICE, "")
-    assert "vda behind it" in swapped.text
+    assert "what is behind it (vda) does not" in swapped.text
     check_form(swapped)
 
 

@@ -338,4 +338,4 @@ def test_a_cache_on_a_partition_of_a_hard_disk_is_named_by_its_disk(tmp_path: Pa
     rows = unprivileged.advice(fake.sysfs, FreshStatus())["advice"]
     (slow,) = (row for row in rows if row["id"] == "EBB-111")
     assert slow["about"] == "sdb"
-    assert "sda behind it reports that it does not" in slow["text"]
+    assert "what is behind it (sda) does not" in slow["text"]

@@ -33,7 +33,7 @@ _MARGIN, _LONGER = 1.3, 1.5
 _FORGET, _FORGET_HIDDEN = 0.9, 0.98
 """What the queue shows is measured in each gap; what a disk's cache hides is felt now and then."""
 _FORGET_BEYOND: Final = 0.995
-"""Where no rest is long enough, a gap in which only that bounds the drain is felt for a minute."""
+"""Where no rest is long enough: a gap that only a rest bounds is felt for a minute."""
 HIDDEN_NS_MIN: Final = 250 * NS_PER_MS
 """Where the kernel knows of a write cache: a disk takes so long for 32 MiB of pieces in order. A
 host hardly faster than the platters fills it too slowly for `disk_cache` to measure it, and before
