@@ -10,7 +10,6 @@ what a person has chosen would be lost.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Final
 
 from ebbgate.actuators.scheduler_switch import is_length
@@ -22,7 +21,7 @@ _ASYNC_DEPTH: Final = f"{IOSCHED}/async_depth"
 
 def write_value(sysfs: Sysfs, knob: str, path: str, value: str) -> None:
     """Write a knob. Of the length of a queue, keep the depth unless it is the kernel's for the
-    length before. Raises OSError, but not for that depth.
+    length before. Raises OSError.
     """
     if not is_length(knob):
         sysfs.write_text(path, value)
@@ -32,7 +31,7 @@ def write_value(sysfs: Sysfs, knob: str, path: str, value: str) -> None:
     sysfs.write_text(path, value)
     if length is None or depth is None or depth in (length, max(1, length * 3 // 4)):
         return
-    if sysfs.read_int(depth_path) != depth:
+    if sysfs.read_int(depth_path) in (None, depth):
         # Another scheduler by now has none.
-        with suppress(OSError):
-            sysfs.write_text(depth_path, str(depth))
+        return
+    sysfs.write_text(depth_path, str(depth))

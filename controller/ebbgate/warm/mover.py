@@ -24,14 +24,7 @@ from ebbgate.units import NS_PER_S
 from ebbgate.warm.collection import POLL_NS
 from ebbgate.warm.duty_cycle import DutyCycle
 from ebbgate.warm.parallel_reads import ParallelReads
-from ebbgate.warm.plan import (
-    PIECE_BYTES,
-    WINDOW_BLOCKS,
-    BcachePlan,
-    Piece,
-    Read,
-    blocks,
-)
+from ebbgate.warm.plan import PIECE_BYTES, WINDOW_BLOCKS, BcachePlan, Piece, Read, blocks
 from ebbgate.warm.reader import TRIES_MAX, Reader, send_event
 
 SAMPLE: Final = 16

@@ -33,7 +33,7 @@ the same, in the idle class, and waits for seconds while users read. A request o
 such rest, wherever the file system has put the pages.
 """
 PASSES_BYTES: Final = (READ_BYTES_MAX, PIECE_BYTES, UNIT_BYTES)
-"""Longest request of each pass over a file. The last is for parts of pages that are cached."""
+"""Longest request of each pass over a file. The last is for where a part of a page is cached."""
 RUN_BYTES_MIN: Final = 64 * KIB
 RUN_BYTES_MAX: Final = 4 * MIB
 """Longer sequences would save nothing more: 4 KiB are left out after each."""

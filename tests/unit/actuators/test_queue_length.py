@@ -74,14 +74,19 @@ def test_a_scheduler_without_that_depth_has_only_its_length(fake: FakeSysfs) -> 
     assert sysfs.log == [("nr_requests", "768")]
 
 
-def test_a_depth_that_cannot_be_written_fails_nothing_and_a_length_does(fake: FakeSysfs) -> None:
+@pytest.mark.parametrize("refused", ["async_depth", "nr_requests"])
+def test_what_the_kernel_refuses_is_no_success(fake: FakeSysfs, refused: str) -> None:
     sysfs = kernel(fake, three_quarters, "10", late=True)
-    sysfs.before["async_depth"] = failing(5)
+    sysfs.before[refused] = failing(22)
+    with pytest.raises(OSError, match="Invalid argument"):
+        write_value(sysfs, KNOB, LENGTH, "768")
+
+
+def test_a_scheduler_that_goes_meanwhile_takes_its_depth_along(fake: FakeSysfs) -> None:
+    sysfs = kernel(fake, three_quarters, "10", late=True)
+    sysfs.after["nr_requests"] = lambda: fake.remove(DEPTH)
     write_value(sysfs, KNOB, LENGTH, "768")
     assert fake.read(LENGTH) == "768"
-    sysfs.before["nr_requests"] = failing(22)
-    with pytest.raises(OSError, match="Invalid argument"):
-        write_value(sysfs, KNOB, LENGTH, "1")
 
 
 def test_other_knobs_are_written_alone(fake: FakeSysfs) -> None:

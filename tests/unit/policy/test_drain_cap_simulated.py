@@ -139,8 +139,8 @@ def test_where_no_rest_is_long_enough_for_small_pieces_the_rate_is_lower(schedul
     # What the first gaps have left in the disk's cache is felt for a minute.
     assert fmean(means_ns[:15]) >= 1.7 * calm_ns
     # A gap in which only a rest bounds the drain is tried again, and then felt in the next ones.
-    *most_ns, _, _, _, _ = sorted(means_ns[20:])
-    assert max(most_ns) <= 1.1 * calm_ns
+    fifth_slowest_ns = sorted(means_ns[20:])[-5]
+    assert fifth_slowest_ns <= 1.1 * calm_ns
     assert fmean(means_ns[20:]) <= calm_ns + TARGET_NS
     assert sum(found.drained_bytes[20:]) >= 20 * 2 * MIB
 
