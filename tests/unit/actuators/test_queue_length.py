@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A longer queue for a while leaves the depth for requests that nobody waits for as it was."""
+"""The depth for requests that nobody waits for follows the length of the queue, also back."""
 
 from __future__ import annotations
 
@@ -60,6 +60,28 @@ def test_the_depth_is_back_with_the_length(
         write_value(sysfs, KNOB, LENGTH, length)
         assert fake.read(LENGTH) == length
     assert fake.read(DEPTH) == depth
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize(
+    ("depth_of", "depth", "wanted"), [(three_quarters, "48", "576"), (whole, "64", "768")]
+)
+def test_a_longer_queue_holds_more_of_them(
+    fake: FakeSysfs, depth_of: Callable[[int], int], depth: str, wanted: str, late: bool
+) -> None:
+    sysfs = kernel(fake, depth_of, depth, late=late)
+    write_value(sysfs, KNOB, LENGTH, "768")
+    assert fake.read(DEPTH) == wanted
+
+
+def test_a_process_killed_before_the_depth_was_written_leaves_no_trace(fake: FakeSysfs) -> None:
+    sysfs = kernel(fake, whole, "64", late=True)
+    sysfs.before["async_depth"] = failing(22)
+    with pytest.raises(OSError, match="Invalid argument"):
+        write_value(sysfs, KNOB, LENGTH, "768")
+    del sysfs.before["async_depth"]
+    write_value(sysfs, KNOB, LENGTH, "64")
+    assert (fake.read(LENGTH), fake.read(DEPTH)) == ("64", "64")
 
 
 def test_what_a_person_has_chosen_stays_beside_another_length(fake: FakeSysfs) -> None:
