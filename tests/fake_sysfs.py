@@ -101,6 +101,7 @@ class FakeSysfs:
         self.write(f"{real}/queue/scheduler", scheduler)
         self.write(f"{real}/queue/nr_requests", str(nr_requests))
         self.write(f"{real}/queue/max_sectors_kb", "1280")
+        self.write(f"{real}/queue/wbt_lat_usec", "75000")
         if queue_depth is not None:
             self.write(f"{real}/device/queue_depth", str(queue_depth))
         self.links(name, real, devno)

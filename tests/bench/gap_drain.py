@@ -256,13 +256,20 @@ def shallow_queue(stack: BcacheStack, depth: int) -> Iterator[None]:
 
 
 @contextmanager
-def shallow_policy(session: Session, queue_depth: int, scheduler: str = "") -> Iterator[None]:
-    """Give the guest a policy with this depth, and `scheduler` for the disk; 0: no policy."""
-    if not queue_depth:
+def shallow_policy(
+    session: Session, queue_depth: int, scheduler: str = "", settings: str = ""
+) -> Iterator[None]:
+    """Give the guest a policy with this depth, and `scheduler` for the disk; 0: no policy.
+
+    settings: more of `idle_destage`, as `nr_requests: 256`; with these there is a policy.
+    """
+    if not queue_depth and not settings:
         yield
         return
     backing = f"backing_scheduler: {scheduler}\n" if scheduler else ""
-    strategies = f"[idle_destage: {{queue_depth: {queue_depth}}}, stream_bypass]"
+    depth = f"queue_depth: {queue_depth}" if queue_depth else ""
+    wanted = ", ".join(filter(None, (depth, settings)))
+    strategies = f"[idle_destage: {{{wanted}}}, stream_bypass]"
     session.check(["mkdir", "-p", POLICIES])
     text = f"version: 1\nname: gap-drain\n{backing}strategies: {strategies}\n"
     session.put_file(POLICY, text)

@@ -23,7 +23,7 @@ _QUEUES = (
     *(
         f"{device}:queue/{name}"
         for device in ("volume", "hdd", "ssd")
-        for name in ("scheduler", "nr_requests", "max_sectors_kb", "read_ahead_kb")
+        for name in ("scheduler", "nr_requests", "max_sectors_kb", "read_ahead_kb", "wbt_lat_usec")
     ),
 )
 

@@ -47,7 +47,14 @@ _OTHERS = (
 QUEUES = tuple(
     f"{device}:queue/{name}"
     for device in ("volume", "hdd", "ssd")
-    for name in ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "rotational")
+    for name in (
+        "scheduler",
+        "nr_requests",
+        "read_ahead_kb",
+        "max_sectors_kb",
+        "rotational",
+        "wbt_lat_usec",
+    )
 )
 
 QUEUE_DEPTH = "hdd:device/queue_depth"

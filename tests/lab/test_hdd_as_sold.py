@@ -19,6 +19,7 @@ from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
 from tests.lab.devices import GIB, MIB, Attachment, Ssd, as_sold, control_path
+from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
 from tests.lab.hdd_control import HddControl
@@ -245,3 +246,28 @@ def test_queue_and_scheduler_come_with_a_gap_and_go_with_the_daemon(
         assert f"queue_depth:{disk}" in product.cli("restore")
         assert (sold_guest.read(depth), stack.knob("hdd:queue/scheduler")) == (deep, "mq-deadline")
         assert (sold_guest.read(length), sold_guest.read(expire)) == ("100", "300")
+
+
+def test_more_of_dm_cache_goes_on_at_once_and_all_comes_back(sold_guest: Session) -> None:
+    """Without the kernel's own throttling, and with a scheduler that takes more to sort."""
+    names = ("wbt_lat_usec", "nr_requests", "iosched/async_depth")
+    files = [sysfs(sold_guest, f"queue/{name}") for name in names]
+    more = ["0", "768", "768"]
+
+    def values() -> list[str | None]:
+        return [*sold_guest.read_many(files).values()]
+
+    policy = gap_drain.shallow_policy(sold_guest, 0, settings="wbt_lat_usec: 0")
+    with DmCacheStack(sold_guest) as stack, policy:
+        before = values()
+        assert before != more
+        with Product(sold_guest) as product:
+            product.wait_until(lambda: values() == more, 30, "more to go on at once")
+            product.cli("advise", stack.lvm_name)
+            product.wait_until(lambda: values() == before, 30, "the disk as it was")
+            product.cli("enforce", stack.lvm_name)
+            product.wait_until(lambda: values() == more, 30, "more to go on again")
+            product.stop(signal.SIGKILL)
+            assert values() == more
+            assert "wbt_lat_usec" in product.cli("restore")
+            assert values() == before

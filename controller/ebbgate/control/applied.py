@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ebbgate.actuators.volume_knobs import VolumeKnobs
-from ebbgate.knobs.catalog import CONGESTED, CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER
+from ebbgate.knobs.catalog import CONGESTED, CUTOFF, MAX_SECTORS, NR_REQUESTS, SCHEDULER, WBT
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import Gate
 
@@ -21,6 +21,7 @@ class Applied:
     split: bool = False
     scheduler: str = ""
     nr_requests: int | None = 0
+    wbt_lat_usec: int | None = None
 
     def forget(self, knob: str, knobs: VolumeKnobs) -> None:
         """Forget the last request that this knob belongs to."""
@@ -38,6 +39,9 @@ class Applied:
             # Also 0 is requested again: it is journalled as long as a scheduler is switched.
             self.nr_requests = None
 
+        elif knob in disk_knobs(knobs.volume, WBT):
+            self.wbt_lat_usec = None
+
     def drives(self, knob: str, knobs: VolumeKnobs) -> bool:
         """Return whether a request is in force that this knob belongs to."""
         if knob in (*knobs.plan.knobs, *knobs.plan.queues):
@@ -48,5 +52,7 @@ class Applied:
             return self.split
         if knob in CONGESTED:
             return self.congestion_off
+        if knob in disk_knobs(knobs.volume, WBT):
+            return self.wbt_lat_usec is not None
         queues = (*disk_knobs(knobs.volume, SCHEDULER), *disk_knobs(knobs.volume, NR_REQUESTS))
         return knob in queues and bool(self.scheduler or self.nr_requests)

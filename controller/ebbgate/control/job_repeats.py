@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from ebbgate.knobs.catalog import NR_REQUESTS, SCHEDULER
+from ebbgate.knobs.catalog import NR_REQUESTS, SCHEDULER, WBT
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.units import NS_PER_S
 
@@ -73,7 +73,7 @@ class JobRepeats:
 
         `lacking`: knobs that this kernel does not have. `scheduler`: the one that was requested.
         """
-        if name not in (SCHEDULER, NR_REQUESTS):
+        if name not in (SCHEDULER, NR_REQUESTS, WBT):
             if any(outcome.kind in _AGAIN for outcome in outcomes):
                 self._again.add(name)
             self._plan_refused(name, outcomes, lacking)

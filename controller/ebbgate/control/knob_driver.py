@@ -20,14 +20,13 @@ from ebbgate.actuators.reason import Reason
 from ebbgate.control import knob_jobs
 from ebbgate.control.applied import Applied
 from ebbgate.control.job_repeats import BAD, JobRepeats
+from ebbgate.control.queue_requests import request_queues
 from ebbgate.knobs.catalog import (
     CONGESTED,
     CUTOFF,
     FLUSH,
     MAX_SECTORS,
-    NR_REQUESTS,
     RATE,
-    SCHEDULER,
     TABLE,
 )
 from ebbgate.log_messages.volumes import (
@@ -51,7 +50,7 @@ from ebbgate.model.records import Edge
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import Ruling
-from ebbgate.policy.other_knobs import BY_POLICY, FOUND, GARBAGE, SORTED, OtherKnobs
+from ebbgate.policy.other_knobs import FOUND, GARBAGE, OtherKnobs
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes
@@ -238,25 +237,15 @@ class KnobDriver:
             self.applied.congestion_off = True
             reason = Reason(*wanted.congestion, decision)
             self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
-        self._set_disk_queues(wanted, decision, retry=retry)
+        request_queues(
+            self.applied,
+            wanted,
+            decision,
+            lambda name: retry and self._repeats.is_due(name),
+            self.submit,
+        )
         if wanted.collect_garbage:
             self.submit("gc", knob_jobs.garbage_job(Reason(*GARBAGE, decision)))
-
-    def _set_disk_queues(self, wanted: OtherKnobs, decision: int, *, retry: bool) -> None:
-        due = retry and self._repeats.is_due(SCHEDULER)
-        if wanted.backing_scheduler != self.applied.scheduler or due:
-            # No other scheduler, and none at all, has to hold as many.
-            self._set_nr_requests(0, decision)
-            self.applied.scheduler = wanted.backing_scheduler
-            job = knob_jobs.scheduler_job(wanted.backing_scheduler, Reason(*BY_POLICY, decision))
-            self.submit(SCHEDULER, job)
-        due = retry and self._repeats.is_due(NR_REQUESTS)
-        self._set_nr_requests(wanted.nr_requests, decision, again=due)
-
-    def _set_nr_requests(self, number: int, decision: int, *, again: bool = False) -> None:
-        if again or number != self.applied.nr_requests:
-            self.applied.nr_requests = number
-            self.submit(NR_REQUESTS, knob_jobs.nr_requests_job(number, Reason(*SORTED, decision)))
 
     def rate_drifted(self, seen: VolumeState, *, steady: bool = False) -> bool:
         """Whether the kernel's own controller has overwritten the rate of a closed gate.

@@ -20,6 +20,7 @@ from ebbgate.knobs.catalog import (
     SCHEDULER,
     TABLE,
     TRIGGER_GC,
+    WBT,
 )
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.model.decision import NOT_WRITTEN, Outcome
@@ -84,6 +85,23 @@ def nr_requests_job(number: int, reason: Reason) -> Job:
     return job
 
 
+def wbt_job(lat_usec: int | None, reason: Reason) -> Job:
+    """Set the throttling of writes of all disks where it is on, or of none; None: as ever.
+
+    With bfq the kernel has turned it off, though 6.1 shows another value, and would not do so again
+    once it was written.
+    """
+
+    def job(writer: KnobWriter) -> list[Outcome]:
+        knobs = disk_knobs(writer.volume, WBT)
+        on = [knob for knob in knobs if original_value(writer, knob)]
+        on = [knob for knob in on if knob in writer.owned or not _has_bfq(writer, knob)]
+        steps = [] if lat_usec is None else [write(knob, lat_usec) for knob in on]
+        return _all_or_none(writer, knobs, steps, reason)
+
+    return job
+
+
 def _claim(
     writer: KnobWriter, steps: list[Step], settings: list[str], reason: Reason
 ) -> list[Outcome]:
@@ -133,6 +151,14 @@ def _all_or_none(
     if not outcomes or any(outcome.kind in NOT_WRITTEN for outcome in outcomes):
         outcomes += writer.release(free, reason)
     return outcomes
+
+
+def _has_bfq(writer: KnobWriter, knob: str) -> bool:
+    """Has the disk of this knob bfq now? Also where that cannot be read."""
+    try:
+        return writer.read(f"{SCHEDULER}:{knob.partition(':')[2]}") in ("bfq", None)
+    except OSError:
+        return True
 
 
 def _lacks_scheduler(writer: KnobWriter) -> bool:

@@ -14,11 +14,11 @@ steps; a close goes all the way at once, since a request waits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from ebbgate.knobs.knob import Knob, KnobBounds, KnobPlace, KnobUnit, ResetCause, ValueForm
 from ebbgate.knobs.never import WITHOUT_ROW
+from ebbgate.knobs.shown import BCACHE_ONLY, PERSISTS, REGISTERED, SHOWN, backing, in_set, internal
 from ebbgate.model.volume import Kind
 from ebbgate.units import KIB, NS_PER_S
 
@@ -37,6 +37,7 @@ MAX_SECTORS: Final = "max_sectors_kb"
 """Of a dm volume, and, with the name of a disk, of each disk below a volume."""
 QUEUE_DEPTH: Final = "queue_depth"
 NR_REQUESTS: Final = "nr_requests"
+WBT: Final = "wbt_lat_usec"
 SCHEDULER: Final = "scheduler"
 IOSCHED: Final = "iosched"
 """All that the I/O scheduler of a disk is set to, as one text."""
@@ -45,20 +46,13 @@ FLUSH: Final = "flush"
 ANY_VALUE: Final = "*"
 """In place of a value that was written: the kernel chooses it while ebbgate writes another knob."""
 
-_PERSISTS: Final = frozenset[ResetCause]()
-_REGISTERED: Final = frozenset({ResetCause.REGISTRATION, ResetCause.REBOOT})
 _LOADED: Final = frozenset({ResetCause.TABLE, ResetCause.REBOOT})
-_BCACHE: Final = frozenset({Kind.BCACHE})
 _DM_CACHE: Final = frozenset({Kind.DM_CACHE})
-_backing = partial(Knob, kinds=_BCACHE, place=KnobPlace.BACKING, resets=_REGISTERED)
-_set = partial(Knob, kinds=_BCACHE, place=KnobPlace.CACHE_SET, resets=_REGISTERED)
-_internal = partial(Knob, kinds=_BCACHE, place=KnobPlace.CACHE_SET_INTERNAL, resets=_REGISTERED)
-_MODULE: Final = "is a parameter of the module, and may deadlock when changed"
 _CONGESTED_BOUNDS: Final = KnobBounds(0, 10_000_000, "10 s is never reached", "bcache/io.c")
 _CONGESTED_PURPOSE: Final = "0 where jitter of the cache device was taken for congestion"
 
 KNOBS: Final[tuple[Knob, ...]] = (
-    _backing(
+    backing(
         name=CUTOFF,
         form=ValueForm.SIZE,
         unit=KnobUnit.BYTES,
@@ -73,7 +67,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         ),
         interval_ns=NS_PER_S,
     ),
-    _backing(
+    backing(
         name=PERCENT,
         unit=KnobUnit.PERCENT,
         about="share of dirty data to keep, percent",
@@ -85,21 +79,21 @@ KNOBS: Final[tuple[Knob, ...]] = (
         gate=True,
         verified=False,
     ),
-    _backing(
+    backing(
         name=RATE,
         form=ValueForm.RATE,
         unit=KnobUnit.SECTORS_PER_S,
         about="present rate of destage, sectors/s",
         purpose="the pace of destage; written again where the kernel overwrote it",
-        resets=_REGISTERED | {ResetCause.KERNEL},
+        resets=REGISTERED | {ResetCause.KERNEL},
         bounds=KnobBounds(1, 1 << 30, "0 is not a rate; higher values overflow", "bcache/util.c"),
         gate=True,
         verified=False,
     ),
-    _backing(
+    backing(
         name=RATE_MINIMUM, unit=KnobUnit.SECTORS_PER_S, about="lowest rate of destage, sectors/s"
     ),
-    _backing(
+    backing(
         name=UPDATE_SECONDS,
         unit=KnobUnit.SECONDS,
         about="period of the rate controller, s",
@@ -109,7 +103,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         ),
         gate=True,
     ),
-    _backing(
+    backing(
         name=DELAY,
         unit=KnobUnit.SECONDS,
         about="pause after a full scan, s",
@@ -120,7 +114,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         ),
         gate=True,
     ),
-    _backing(
+    backing(
         name=RUNNING,
         unit=KnobUnit.FLAG,
         about="destage on or off; writing 1 wakes it",
@@ -130,46 +124,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         gate=True,
         verified=False,
     ),
-    _backing(
-        name="writeback_rate_p_term_inverse",
-        unit=KnobUnit.NUMBER,
-        about="rate controller, proportional term",
-    ),
-    _backing(
-        name="writeback_rate_i_term_inverse",
-        unit=KnobUnit.NUMBER,
-        about="rate controller, integral term",
-    ),
-    _backing(
-        name="writeback_consider_fragment",
-        unit=KnobUnit.FLAG,
-        about="destage faster when fragmented",
-    ),
-    _backing(
-        name="writeback_metadata", unit=KnobUnit.FLAG, about="no effect: the kernel never reads it"
-    ),
-    _backing(
-        name="cache_mode",
-        form=ValueForm.CHOICE,
-        unit=KnobUnit.WORD,
-        about="persists; each change writes to the disk",
-        resets=_PERSISTS,
-        never="decides what a dead SSD costs, and persists: only the administrator changes it",
-    ),
-    _backing(
-        name="readahead_cache_policy",
-        form=ValueForm.CHOICE,
-        unit=KnobUnit.WORD,
-        about="what readahead may cache",
-    ),
-    _backing(
-        name="stop_when_cache_set_failed",
-        form=ValueForm.CHOICE,
-        unit=KnobUnit.WORD,
-        about="what to do when the cache fails",
-        never="decides whether data without its cache may be written",
-    ),
-    _set(
+    in_set(
         name=CONGESTED[0],
         unit=KnobUnit.MICROSECONDS,
         about="bypass when cache reads are slower, us",
@@ -177,7 +132,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         bounds=_CONGESTED_BOUNDS,
         interval_ns=NS_PER_S,
     ),
-    _set(
+    in_set(
         name=CONGESTED[1],
         unit=KnobUnit.MICROSECONDS,
         about="bypass when cache writes are slower, us",
@@ -185,12 +140,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         bounds=_CONGESTED_BOUNDS,
         interval_ns=NS_PER_S,
     ),
-    _set(
-        name="journal_delay_ms",
-        unit=KnobUnit.MILLISECONDS,
-        about="delay of the cache's journal, ms",
-    ),
-    _internal(
+    internal(
         name=IDLE_MAX_RATE,
         unit=KnobUnit.FLAG,
         about="destage at full rate after 30 s idle",
@@ -198,7 +148,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         bounds=KnobBounds(0, 1, "on or off", "bcache/sysfs.c"),
         gate=True,
     ),
-    _internal(
+    internal(
         name=TRIGGER_GC,
         form=ValueForm.UNREADABLE,
         unit=KnobUnit.FLAG,
@@ -207,19 +157,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         bounds=KnobBounds(1, 1, "any write starts garbage collection", "bcache/sysfs.c"),
         interval_ns=NS_PER_S,
         trigger=True,
-    ),
-    _internal(name="gc_after_writeback", unit=KnobUnit.FLAG, about="garbage collection once clean"),
-    _internal(
-        name="cutoff_writeback",
-        unit=KnobUnit.PERCENT,
-        about="above it no async write is cached, percent",
-        never=_MODULE,
-    ),
-    _internal(
-        name="cutoff_writeback_sync",
-        unit=KnobUnit.PERCENT,
-        about="above it no write is cached, percent",
-        never=_MODULE,
     ),
     Knob(
         name=THRESHOLD,
@@ -259,7 +196,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=QUEUE_DEPTH,
-        kinds=_BCACHE | _DM_CACHE,
+        kinds=BCACHE_ONLY | _DM_CACHE,
         place=KnobPlace.DISK,
         unit=KnobUnit.NUMBER,
         about="requests that the disk takes at once",
@@ -276,7 +213,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=MAX_SECTORS,
-        kinds=_BCACHE | _DM_CACHE,
+        kinds=BCACHE_ONLY | _DM_CACHE,
         place=KnobPlace.DISK_QUEUE,
         unit=KnobUnit.KIB,
         about="longest request to the disk, KiB",
@@ -292,7 +229,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=NR_REQUESTS,
-        kinds=_BCACHE | _DM_CACHE,
+        kinds=BCACHE_ONLY | _DM_CACHE,
         place=KnobPlace.DISK_QUEUE,
         unit=KnobUnit.NUMBER,
         about="requests that the I/O scheduler may hold",
@@ -304,8 +241,29 @@ KNOBS: Final[tuple[Knob, ...]] = (
         interval_ns=NS_PER_S,
     ),
     Knob(
+        name=WBT,
+        kinds=BCACHE_ONLY | _DM_CACHE,
+        place=KnobPlace.DISK_QUEUE,
+        unit=KnobUnit.MICROSECONDS,
+        about="the kernel throttles write-back for reads above this, us",
+        # The kernel takes a cache's write-back for that of the page cache, and lets 12 writes at
+        # most go on at once: none for a scheduler to sort. Once written it is no longer the
+        # kernel's own choice, which turns it off with bfq (wbt_disable_default).
+        purpose="only where a policy has `wbt_lat_usec`: at 0 more than 12 blocks of dm-cache are "
+        "written back at once, which the scheduler sorts; with bfq the kernel itself has 0",
+        resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
+        bounds=KnobBounds(
+            0,
+            1_000_000,
+            "0 turns it off; the kernel's own is 75 ms on a hard disk",
+            "block/blk-wbt.c",
+        ),
+        # A change waits until the disk has no request.
+        interval_ns=NS_PER_S,
+    ),
+    Knob(
         name=SCHEDULER,
-        kinds=_BCACHE | _DM_CACHE,
+        kinds=BCACHE_ONLY | _DM_CACHE,
         place=KnobPlace.DISK_QUEUE,
         form=ValueForm.CHOICE,
         unit=KnobUnit.WORD,
@@ -319,7 +277,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=IOSCHED,
-        kinds=_BCACHE | _DM_CACHE,
+        kinds=BCACHE_ONLY | _DM_CACHE,
         place=KnobPlace.DISK_QUEUE,
         form=ValueForm.FOLDER,
         unit=KnobUnit.WORD,
@@ -348,10 +306,11 @@ KNOBS: Final[tuple[Knob, ...]] = (
         unit=KnobUnit.WORD,
         about="sent by `ebbgate clean` only",
         purpose="only `ebbgate clean`: writes everything back; leaves no value behind",
-        resets=_PERSISTS,
+        resets=PERSISTS,
         trigger=True,
         listed=False,
     ),
+    *SHOWN,
 )
 BY_NAME: Final[Mapping[str, Knob]] = {knob.key: knob for knob in KNOBS}
 """By `Knob.key`."""

@@ -55,6 +55,7 @@ class Device:
     nr_requests: int | None = field(default=None, compare=False)
     queue_depth: int | None = field(default=None, compare=False)
     max_sectors_kb: int | None = field(default=None, compare=False)
+    wbt_lat_usec: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

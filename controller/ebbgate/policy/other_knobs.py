@@ -26,6 +26,7 @@ NO_STREAMS: Final = Source(STREAM_BYPASS, "no strategy decides about streams")
 JITTER: Final = Source(STREAM_BYPASS, "jitter of the cache device is not congestion")
 BY_POLICY: Final = Source("policy", "backing_scheduler of the policy")
 SORTED: Final = Source(IDLE_DESTAGE, "the scheduler sorts what it holds")
+NOT_THROTTLED: Final = Source(IDLE_DESTAGE, "the gate decides how much is written back at once")
 FOUND: Final = Source(MANUAL, "found when it was read")
 RELEASE_FAILED: Final = "it failed before"
 """Why originals are restored again."""
@@ -36,6 +37,7 @@ class OtherKnobs:
     """`cutoff_bytes`: None for the original. `streams`: the source of the cutoff and the split.
 
     `backing_scheduler`: empty for the original. `nr_requests`: at least so many; 0: the original.
+    `wbt_lat_usec`: None for the original.
     """
 
     cutoff_bytes: int | None
@@ -46,6 +48,7 @@ class OtherKnobs:
     collect_garbage: bool
     backing_scheduler: str
     nr_requests: int
+    wbt_lat_usec: int | None
 
 
 def other_knobs(decision: Decision, policy: Policy) -> OtherKnobs:
@@ -59,6 +62,7 @@ def other_knobs(decision: Decision, policy: Policy) -> OtherKnobs:
         decision.collect_garbage,
         policy.backing_scheduler,
         policy.destage.nr_requests if policy.destage else 0,
+        policy.destage.wbt_lat_usec if policy.destage else None,
     )
 
 

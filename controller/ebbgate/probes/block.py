@@ -36,6 +36,7 @@ def describe_device(sysfs: Sysfs, name: str) -> Device | None:
         nr_requests=sysfs.read_int(queue / "nr_requests"),
         queue_depth=sysfs.read_int(queue.parent / "device" / "queue_depth"),
         max_sectors_kb=sysfs.read_int(queue / "max_sectors_kb"),
+        wbt_lat_usec=sysfs.read_int(queue / "wbt_lat_usec"),
     )
 
 

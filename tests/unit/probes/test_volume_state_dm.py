@@ -32,6 +32,7 @@ def test_the_state_of_a_dm_cache_comes_from_its_status_line(fake: FakeSysfs) -> 
         "scheduler:vda": "mq-deadline",
         "max_sectors_kb:vda": "1280",
         "nr_requests:vda": "64",
+        "wbt_lat_usec:vda": "75000",
     }
     assert state.knobs == {THRESHOLD: "2048", MAX_SECTORS: "1280", **of_the_disk}
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ebbgate.model.volume import Kind
@@ -15,14 +15,15 @@ from ebbgate.policy.defaults import (
     default_policy,
     promote_params,
 )
-from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
+from ebbgate.policy.language.object_schema import Faults, ObjectSchema
+from ebbgate.policy.language.param import Param, duration, ratio
 from ebbgate.policy.language.value_schemas import (
     ListSchema,
     ParamValue,
     QuantitySchema,
     TextSchema,
 )
-from ebbgate.policy.quantity import SignalUnit, spell
+from ebbgate.policy.quantity import SignalUnit
 from ebbgate.policy.strategies.promote_share import SHARE_MIN
 from ebbgate.units import GIB, HOUR_NS, KIB, MINUTE_NS, NS_PER_MS, NS_PER_S
 
@@ -31,86 +32,47 @@ if TYPE_CHECKING:
 
 AUTO: Final = "auto"
 OFF: Final = "off"
+KERNEL: Final = "kernel"
 _BCACHE, _DM_CACHE = (Kind.BCACHE,), (Kind.DM_CACHE,)
-_BOTH: Final = (Kind.BCACHE, Kind.DM_CACHE)
 ParamValues = Mapping[str, ParamValue]
 Params = TypeVar("Params", bound="DataclassInstance")
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """One parameter. `path`: the field that it sets; `scale`: the field's unit in base units (10^9
-    for seconds); `kinds`: the kinds of cache on which it has an effect; `example`: of a list.
-    """
-
-    name: str
-    value: QuantitySchema | ListSchema[str]
-    path: tuple[str, ...]
-    about: str
-    kinds: tuple[Kind, ...] = _BOTH
-    scale: int = 1
-    example: str = ""
-
-    def default(self, defaults: object) -> float | None:
-        """Return the default of the code in base units; None for a word or an empty list."""
-        for name in self.path:
-            defaults = getattr(defaults, name)
-        return round(defaults * self.scale, 9) if isinstance(defaults, float | int) else None
-
-    def field(self, defaults: object) -> FieldSchema:
-        """Return it as a key of the language, with the default of the code."""
-        kinds = "" if self.kinds == _BOTH else str(self.kinds[0])
-        if isinstance(self.value, ListSchema):
-            return FieldSchema(self.name, self.value, self.about, self.example, of=kinds)
-        value = self.default(defaults)
-        word = self.value.or_words[0] if self.value.or_words else ""
-        text = word if value is None else spell(self.value.unit, value)
-        return FieldSchema(self.name, self.value, self.about, text, default=text, of=kinds)
-
-
-def _duration(low: float, high: float, *words: str) -> QuantitySchema:
-    return QuantitySchema(SignalUnit.DURATION, low, high, words)
-
-
-def _ratio(*words: str, high: float = 1.0) -> QuantitySchema:
-    return QuantitySchema(SignalUnit.RATIO, 0.0, high, words)
 
 
 DESTAGE: Final = (
     Param(
         "wait",
-        _duration(10 * NS_PER_MS, MINUTE_NS, AUTO),
+        duration(10 * NS_PER_MS, MINUTE_NS, AUTO),
         ("wait_ns",),
         "Idle time after which write-back starts; `auto` learns it from the gaps measured so far.",
     ),
     Param(
         "wait_min",
-        _duration(10 * NS_PER_MS, MINUTE_NS),
+        duration(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "min_ns"),
         "The shortest wait that `auto` learns.",
     ),
     Param(
         "wait_max",
-        _duration(10 * NS_PER_MS, MINUTE_NS),
+        duration(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "max_ns"),
         "The longest wait that `auto` learns.",
     ),
     Param(
         "wait_first",
-        _duration(10 * NS_PER_MS, MINUTE_NS),
+        duration(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "default_ns"),
         "The wait until enough gaps were measured to learn it.",
     ),
     Param(
         "disturbance_cost",
-        _duration(1 * NS_PER_MS, MINUTE_NS),
+        duration(1 * NS_PER_MS, MINUTE_NS),
         ("wait", "disturbance_cost_ns"),
         "Cost of one delayed request after a gap, as time of write-back: a higher value makes the"
         " learned wait longer.",
     ),
     Param(
         "start_share",
-        _ratio(),
+        ratio(),
         ("start_ratio",),
         "Write-back starts in a gap if this share of the cache is dirty, and `start_size`.",
     ),
@@ -122,14 +84,14 @@ DESTAGE: Final = (
     ),
     Param(
         "free_floor",
-        _ratio(high=0.9),
+        ratio(high=0.9),
         ("room_ratio_min",),
         "With less room for dirty data than this share of the cache, and writes arriving, it is"
         " written back under load.",
     ),
     Param(
         "full_soon",
-        _duration(0, HOUR_NS),
+        duration(0, HOUR_NS),
         ("full_soon_s",),
         "Dirty data is written back under load if time_to_full is less than this and the load has"
         " lasted for `burst`.",
@@ -137,39 +99,39 @@ DESTAGE: Final = (
     ),
     Param(
         "burst",
-        _duration(0, HOUR_NS),
+        duration(0, HOUR_NS),
         ("burst_ns",),
         "A shorter load is absorbed, however fast it fills the cache.",
     ),
     Param(
         "light_share",
-        _ratio(),
+        ratio(),
         ("light_ratio",),
         "Without gaps, dirty data is written back under load while users keep the backing device"
         " less busy than this; 0: never.",
     ),
     Param(
         "light_after",
-        _duration(0, HOUR_NS),
+        duration(0, HOUR_NS),
         ("light_after_ns",),
         "How long there must have been no gap for `light_share`.",
     ),
     Param(
         "pressure_min",
-        _duration(0, MINUTE_NS),
+        duration(0, MINUTE_NS),
         ("pressure_min_ns",),
         "Write-back under load lasts at least this long.",
     ),
     Param(
         "drain_share",
-        _ratio(),
+        ratio(),
         ("likely_share",),
         "More blocks are written back at once as long as this share of similar gaps lasts longer.",
         _DM_CACHE,
     ),
     Param(
         "queue_target",
-        _duration(NS_PER_MS, NS_PER_S),
+        duration(NS_PER_MS, NS_PER_S),
         ("pace", "target_ns"),
         "Time that write-back under way may take in a gap whose end is not foreseen: about what a"
         " new request waits.",
@@ -191,21 +153,30 @@ DESTAGE: Final = (
         _DM_CACHE,
     ),
     Param(
+        "wbt_lat_usec",
+        QuantitySchema(SignalUnit.COUNT, 0, 1_000_000, (KERNEL,)),
+        ("wbt_lat_usec",),
+        "The kernel's own throttling of writes to each disk, unless that is off, as with bfq. 0:"
+        " none: more than 12 blocks are written back at once, which the scheduler sorts, and reads"
+        " are slower beside other writes to the disk.",
+        _DM_CACHE,
+    ),
+    Param(
         "disturbance",
-        _duration(NS_PER_MS, NS_PER_S, OFF),
+        duration(NS_PER_MS, NS_PER_S, OFF),
         ("disturbance_ns",),
         "How much longer requests may take right after a gap. Where they took longer, less is"
         " written back in the next gaps. `off`: they may take any time.",
     ),
     Param(
         "pressure_queue_target",
-        _duration(NS_PER_MS, NS_PER_S),
+        duration(NS_PER_MS, NS_PER_S),
         ("pressure_pace", "target_ns"),
         "The same under load.",
     ),
     Param(
         "gc_share",
-        _ratio(OFF),
+        ratio(OFF),
         ("gc_ratio",),
         "Start a garbage collection once clean buckets that still count as used are this share of"
         " the cache.",
@@ -213,7 +184,7 @@ DESTAGE: Final = (
     ),
     Param(
         "gc_interval",
-        _duration(NS_PER_S, HOUR_NS),
+        duration(NS_PER_S, HOUR_NS),
         ("gc_interval_ns",),
         "The shortest time between two garbage collections.",
         _BCACHE,
@@ -246,26 +217,26 @@ STREAMS: Final = (
     ),
     Param(
         "fill_target",
-        _ratio(OFF),
+        ratio(OFF),
         ("fill_ratio_max",),
         "From this dirty_ratio on, no stream is absorbed; `off`: only `reserve` counts.",
     ),
     Param(
         "reserve",
-        _ratio(high=0.9),
+        ratio(high=0.9),
         ("reserve_ratio",),
         "Share of the cache that streams leave free.",
     ),
     Param(
         "lookahead",
-        _duration(0, MINUTE_NS),
+        duration(0, MINUTE_NS),
         ("lookahead_s",),
         "The room must last for this time at dirty_in_rate.",
         scale=NS_PER_S,
     ),
     Param(
         "hold",
-        _duration(0, HOUR_NS),
+        duration(0, HOUR_NS),
         ("hold_ns",),
         "Streams are kept out for this long after the reason is gone.",
     ),
@@ -299,7 +270,7 @@ STREAMS: Final = (
     ),
     Param(
         "promotions_pause",
-        _duration(0, HOUR_NS),
+        duration(0, HOUR_NS),
         ("split_pause_ns",),
         "For how long they are then not kept out that way.",
         _DM_CACHE,
@@ -331,7 +302,7 @@ PROMOTE: Final = (
     ),
     Param(
         "period",
-        _duration(20 * NS_PER_S, HOUR_NS),
+        duration(20 * NS_PER_S, HOUR_NS),
         ("period_ns",),
         "After this time it is judged what moves have brought, and how much of the time they may"
         " take. What is moved is chosen every 10 s.",

@@ -12,7 +12,8 @@ from ebbgate.policy.language.choose import LocalTime
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import ZERO
 from ebbgate.policy.language.link import load
-from ebbgate.policy.language.params import DESTAGE, STREAMS, Param, with_values
+from ebbgate.policy.language.param import Param
+from ebbgate.policy.language.params import DESTAGE, STREAMS, with_values
 from ebbgate.policy.language.value_schemas import QuantitySchema
 from ebbgate.policy.limits import Bounds
 from ebbgate.policy.strategies.pace_state import PaceParams
