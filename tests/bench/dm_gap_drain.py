@@ -49,7 +49,12 @@ CACHES_BYTES = {"2.5s": CACHE_BYTES, "10s": 2200 * MIB}
 CHECKED_MIB = 1400
 """Where the data is that is checked at the end: behind the dirty data."""
 DRAIN_GOALS = {"2.5s": ">= 1", "10s": ">= 1.3"}
-VARIANTS = tuple(f"{g}/{s}/{d}" for g in GAPS for s in SCHEDULERS for d in DISKS)
+UNTHROTTLED = "unthrottled"
+"""A policy turns the kernel's own throttling of writes off; bfq does that by itself."""
+VARIANTS = (
+    *(f"{g}/{s}/{d}" for g in GAPS for s in SCHEDULERS for d in DISKS),
+    *(f"{g}/mq-deadline/{d}/{UNTHROTTLED}" for g in GAPS for d in DISKS),
+)
 DEFAULT_VARIANTS = ("2.5s/mq-deadline/ahci", "10s/mq-deadline/ahci")
 
 
@@ -81,8 +86,9 @@ def variant_ratios(runs: Runs, variant: str) -> dict[str, float]:
 
 def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
     """Measure one arm on a fresh volume, whose data is checked at the end."""
-    name, scheduler, _ = variant.split("/")
+    name, scheduler, *words = variant.split("/")
     rhythm, enforces = GAPS[name], arm == "ebbgate"
+    throttling = "wbt_lat_usec: 0" if enforces and UNTHROTTLED in words else ""
     settings = {"migration_threshold": 0} if arm == "off" else {}
     depth = QUEUE_DEPTHS.get(scheduler, 0) if enforces else 0
     with DmCacheStack(
@@ -94,7 +100,8 @@ def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, floa
             foreground.fill(PIECES[name])
             # Measured in every arm: what users read while it starts is seen by smq, too.
             mode = "enforce" if enforces else "advise"
-            with shallow_policy(guest, depth), Product(guest, mode=mode):
+            policy = shallow_policy(guest, depth, settings=throttling)
+            with policy, Product(guest, mode=mode):
                 result = foreground.finish(120 + rhythm.gap_s * rhythm.bursts)
         kept = data_job(stack.device, verify_only=True, offset_mib=CHECKED_MIB)
         check = fio.run(guest, kept, seed=seed)
