@@ -74,17 +74,17 @@ def assert_users_alone_are_sampled(probe: GuestProbe, stack: Stack) -> None:
     """
     name, offset_mib, mib = tracked_as(stack), 900, 16
     options = {"offset": f"{offset_mib}m", "size": f"{mib}m"}
-    before = len(_references(probe, name))
+    before = len(references(probe, name))
     for rw in ("read", "read", "write"):
         fio.run(stack.session, job(stack, rw, "1m", **options), seed=1)
     chunks = range(offset_mib, offset_mib + mib)
     blocks = [chunk * 256 + place for chunk in chunks for place in range(256)]
     sampled = [2 * block for block in blocks if is_sampled(block, 256)]
     expected = [*sampled, *sampled, *(reference + 1 for reference in sampled)]
-    assert _references(probe, name)[before:] == expected
+    assert references(probe, name)[before:] == expected
 
 
-def _references(probe: GuestProbe, name: str) -> list[int]:
+def references(probe: GuestProbe, name: str) -> list[int]:
     probe.tick(name)
     records = of_type(probe.records(), "reuse", vol=name)
     return [reference for record in records for reference in record["refs"]]

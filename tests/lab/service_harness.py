@@ -116,6 +116,12 @@ def show(machine: Session, field: str, unit: str = UNIT) -> str:
     return machine.check(f"systemctl show --value -p {field} {unit}").strip()
 
 
+def last_pause_s(machine: Session) -> float:
+    """Return for how long the daemon did not run between its last stop and start."""
+    end, begin = (int(show(machine, f"Active{way}TimestampMonotonic")) for way in ("Enter", "Exit"))
+    return (end - begin) / 1e6
+
+
 def start_tuning(both: Both) -> None:
     """The service runs and has changed knobs of both kinds."""
     both.session.check(f"systemctl start {UNIT}", timeout_s=120)

@@ -15,7 +15,7 @@ from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import NoLab
-from tests.lab.fio_compare import job, misses_in
+from tests.lab.fio_compare import job, misses_in, references
 from tests.lab.guest import Guest
 from tests.lab.probe import PROBE, GuestProbe
 from tests.lab.session import Session
@@ -125,6 +125,7 @@ def test_bcache_is_measured_alike_field_by_field(guest: Session, both: Both) -> 
         for probe in both:
             probe.track(stack)
         before = [probe.tick(stack.volume) for probe in both]
+        sampled_before = [len(references(probe, stack.volume)) for probe in both]
         mixed = job(
             stack,
             "randrw",
@@ -140,6 +141,12 @@ def test_bcache_is_measured_alike_field_by_field(guest: Session, both: Both) -> 
         fio.run(guest, job(stack, "randread", size="64m", io_size="256k"), seed=53)
         stack.drain()
         after = [probe.tick(stack.volume) for probe in both]
+        sampled = [
+            sorted(references(probe, stack.volume)[start:])
+            for probe, start in zip(both, sampled_before, strict=True)
+        ]
+        assert sampled[0] == sampled[1]
+        assert sampled[0]
         libbpf, bcc = (Difference(*pair) for pair in zip(before, after, strict=True))
         assert libbpf("destage", "done_bytes") > 0
         assert libbpf("bypass", "sequential", "ios") > 0
@@ -164,6 +171,12 @@ def returns(probe: GuestProbe) -> list[Record]:
     return [edge for edge in busy[1:] if edge["gap_ns"] >= 500_000_000]
 
 
+def gaps(probe: GuestProbe, volume: str) -> tuple[int, int]:
+    """Count and sum in nanoseconds of the gaps from 2^19 us, about half a second, on."""
+    tick = probe.tick(volume)
+    return sum(tick["gaps"][19:]), sum(tick["gaps_ns"][19:])
+
+
 def test_edges_come_at_the_same_times(guest: Session, both: Both) -> None:
     with BcacheStack(guest, settings=SETTINGS) as stack:
         for probe in both:
@@ -181,6 +194,9 @@ def test_edges_come_at_the_same_times(guest: Session, both: Both) -> None:
         for one, other in zip(libbpf, bcc, strict=True):
             assert abs(one["ns"] - other["ns"]) < APART_NS
             assert abs(one["gap_ns"] - other["gap_ns"]) < APART_NS
+        (count, total_ns), (bcc_count, bcc_total_ns) = (gaps(probe, "edges") for probe in both)
+        assert bcc_count == count >= 3
+        assert abs(bcc_total_ns - total_ns) < count * APART_NS
         for probe in both:
             kinds = [e["edge"] for e in probe.edges("edges")]
             assert all(a != b for a, b in itertools.pairwise(kinds))
