@@ -257,6 +257,9 @@ def test_more_of_dm_cache_goes_on_at_once_and_all_comes_back(sold_guest: Session
     def values() -> list[str | None]:
         return [*sold_guest.read_many(files).values()]
 
+    # Another test has set a length, and the kernel the depth of the length before.
+    scheduler = sysfs(sold_guest, "queue/scheduler")
+    sold_guest.check(f"echo none > {scheduler}; echo mq-deadline > {scheduler}")
     policy = gap_drain.shallow_policy(sold_guest, 0, settings="wbt_lat_usec: 0")
     with DmCacheStack(sold_guest) as stack, policy:
         before = values()
