@@ -38,7 +38,6 @@ class Applied:
         elif knob in disk_knobs(knobs.volume, NR_REQUESTS):
             # Also 0 is requested again: it is journalled as long as a scheduler is switched.
             self.nr_requests = None
-
         elif knob in disk_knobs(knobs.volume, WBT):
             self.wbt_lat_usec = None
 
