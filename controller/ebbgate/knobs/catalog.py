@@ -245,12 +245,12 @@ KNOBS: Final[tuple[Knob, ...]] = (
         kinds=BCACHE_ONLY | _DM_CACHE,
         place=KnobPlace.DISK_QUEUE,
         unit=KnobUnit.MICROSECONDS,
-        about="the kernel throttles write-back for reads above this, us",
+        about="read latency for which the kernel throttles writes, us; 0: off",
         # The kernel takes a cache's write-back for that of the page cache, and lets 12 writes at
-        # most go on at once: none for a scheduler to sort. Once written it is no longer the
-        # kernel's own choice, which turns it off with bfq (wbt_disable_default).
+        # most go on at once: none for a scheduler to sort. With bfq the kernel turns it off, but
+        # not where somebody has written it (wbt_disable_default).
         purpose="only where a policy has `wbt_lat_usec`: at 0 more than 12 blocks of dm-cache are "
-        "written back at once, which the scheduler sorts; with bfq the kernel itself has 0",
+        "written back at once, which the scheduler sorts; with bfq the kernel turns it off",
         resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
         bounds=KnobBounds(
             0,
