@@ -171,19 +171,23 @@ def test_a_purge_leaves_nothing(system: Chroot, debs: Debs) -> None:
     assert [line for line in listed if "ebbgate" in line] == []
 
 
-@pytest.mark.parametrize("package", ["ebbgate", "ebbgate-web"])
+@pytest.mark.parametrize(
+    ("package", "folder", "option"),
+    [("ebbgate", "/etc", ""), ("ebbgate", "/run", "--runtime "), ("ebbgate-web", "/etc", "")],
+)
 def test_a_masked_unit_stays_masked_and_the_installation_says_so(
-    package: str, system: Chroot, debs: Debs
+    package: str, folder: str, option: str, system: Chroot, debs: Debs
 ) -> None:
     unit = {"ebbgate": "ebbgated"}.get(package, package)
-    mask = system.path(f"/etc/systemd/system/{unit}.service")
+    path = f"{folder}/systemd/system/{unit}.service"
+    mask = system.path(path)
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
     done = system.install(*debs)
     assert done.rc == 0, done.text
     assert f"{package}: {unit}.service is masked, so it was not started" in done.text
-    assert f"systemctl unmask {unit}" in done.text
-    assert system.check("readlink", f"/etc/systemd/system/{unit}.service") == "/dev/null\n"
+    assert f"systemctl unmask {option}{unit}" in done.text
+    assert system.check("readlink", path) == "/dev/null\n"
 
 
 @pytest.mark.parametrize(("unit", "most"), [("ebbgated", 30), ("ebbgate-web", 15)])

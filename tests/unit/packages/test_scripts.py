@@ -53,8 +53,8 @@ class Host:
         path.write_text(f'#!/bin/sh\necho "{name} $*" >>{self.folder}/calls\n{body}\n')
         path.chmod(0o755)
 
-    def mask(self, unit: str) -> None:
-        (self.folder / "etc" / unit).symlink_to("/dev/null")
+    def mask(self, unit: str, folder: str) -> None:
+        (self.folder / folder / unit).symlink_to("/dev/null")
 
     def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a script; its standard error is part of `stdout`."""
@@ -291,10 +291,14 @@ def test_a_first_installation_is_no_downgrade(host: Host) -> None:
     ],
     ids=["deb", "deb-web", "rpm", "rpm-web"],
 )
-def test_a_masked_unit_is_named(host: Host, script: str, unit: str, word: str) -> None:
+@pytest.mark.parametrize(("folder", "name"), [("etc", "{}"), ("run", "--runtime {}")])
+def test_a_masked_unit_is_named(
+    host: Host, script: str, unit: str, word: str, folder: str, name: str
+) -> None:
     assert "masked" not in host.run(script, word).stdout
-    host.mask(f"{unit}.service")
+    host.mask(f"{unit}.service", folder)
     done = host.run(script, word)
     assert done.returncode == 0
     assert f"{unit}.service is masked, so it " in done.stdout
-    assert f"systemctl unmask {unit}, then systemctl enable --now {unit}" in done.stdout
+    name = name.format(unit)
+    assert f"try: systemctl unmask {name}, then systemctl enable --now {unit}" in done.stdout
