@@ -14,6 +14,7 @@ EBB-108  a policy with a short queue, on a disk that others use, too
 EBB-109  a volume whose requests the probe cannot measure
 EBB-110  dm-crypt below bcache, on a kernel where it loses the idle class of write-back
 EBB-111  a cache on a drive that reports that it rotates
+EBB-112  write throttling lets dm-cache write few blocks back at once
 EBB-201  no cache attached
 EBB-202  a cache mode without dirty data
 EBB-203  the state `inconsistent`
@@ -53,7 +54,14 @@ from typing import Final
 
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, slow_cache, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
-from ebbgate.doctor.advice_drives import encrypted, shallow, shared_disk, short_queue, write_cache
+from ebbgate.doctor.advice_drives import (
+    encrypted,
+    shallow,
+    shared_disk,
+    short_queue,
+    throttled,
+    write_cache,
+)
 from ebbgate.doctor.advice_folklore import (
     BCACHE_RULES,
     congested,
@@ -241,6 +249,7 @@ RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     depth,
     stacked,
     short_queue,
+    throttled,
     shallow,
     write_cache,
     shared_disk,

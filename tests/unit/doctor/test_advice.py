@@ -126,7 +126,8 @@ def check_form(found: Advice) -> None:
     assert ">" not in found.command
     assert not found.command or found.command.startswith(("sudo ", "echo "))
     assert re.search(r" \| sudo tee /(sys|etc)/", found.command) or found.command[:5] != "echo "
-    assert bool(found.effect) == bool(found.command) or found.id in ("EBB-105", "EBB-309")
+    without_command = ("EBB-105", "EBB-112", "EBB-309")
+    assert bool(found.effect) == bool(found.command) or found.id in without_command
     assert not found.undo or found.change is None
     assert bool(found.lasts) == bool(found.command)
     assert bool(found.keep) == found.lasts.endswith(":")

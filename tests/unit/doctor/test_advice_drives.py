@@ -24,6 +24,7 @@ from tests.builders import device, dm_volume, volume
 from tests.fake_sysfs import FakeSysfs, fake_multipath
 from tests.unit.doctor.test_advice import SOUND, check_form
 
+Queue = dict[str, Any]
 SATA = Drive(sata=True, depth_settable=True)
 CACHE_FILE = "/sys/block/sda/device/scsi_disk/0:0:0:0/cache_type"
 CACHED = replace(SATA, cache_file=CACHE_FILE)
@@ -39,7 +40,7 @@ ASKED = VolumeStatus(proposals=(ProposalStatus("idle_destage", conditions=(_ASKS
 _PER_GAP = "1.6 GiB written back, with 100 gaps longer than 1 s: about 16 MiB for each"
 
 
-def facts(drive: Drive = SATA, queue: dict[str, Any] | None = None, **parts: Any) -> Facts:
+def facts(drive: Drive = SATA, queue: Queue | None = None, **parts: Any) -> Facts:
     disk = replace(device("sda"), **(queue or {}))
     known: dict[str, Any] = {
         "volume": replace(volume(), backing=disk, disks=(disk,)),
@@ -55,6 +56,10 @@ def only(found: tuple[Advice, ...]) -> Advice:
     (one,) = found
     check_form(one)
     return one
+
+
+def numbers(known: Facts) -> list[str]:
+    return [each.id for each in advise(known)]
 
 
 # ---- bfq and a short queue -----------------------------------------------------------------------
@@ -120,7 +125,7 @@ def test_no_short_queue_is_advised_while_a_write_cache_spoils_it() -> None:
     ],
 )
 def test_other_disks_and_volumes_get_no_advice_on_a_short_queue(known: Facts) -> None:
-    assert "EBB-105" not in [each.id for each in advise(known)]
+    assert "EBB-105" not in numbers(known)
 
 
 # ---- a queue left short --------------------------------------------------------------------------

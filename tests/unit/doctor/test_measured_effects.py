@@ -11,14 +11,15 @@ from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Drive
 from tests.house_rules import REPO
 from tests.unit.doctor.test_advice_drives import CACHED, MEASURED, SATA, facts
+from tests.unit.doctor.test_advice_throttling import throttled_facts, throttling
 
 Runs = list[dict[str, float]]
 NO_CACHE, IRREGULAR = "ahci-through", "ahci-through/irregular"
 
 
-def kept(variant: str, arm: str) -> Runs:
-    """Return the runs of an arm of `gap-drain`."""
-    path = REPO / f"tests/bench/results/gap-drain-{variant.replace('/', '-')}.json"
+def kept(variant: str, arm: str, bench: str = "gap-drain") -> Runs:
+    """Return the runs of an arm of a bench that measures gaps."""
+    path = REPO / f"tests/bench/results/{bench}-{variant.replace('/', '-')}.json"
     runs: dict[str, Runs] = json.loads(path.read_text())["runs"]
     return runs[f"{variant} {arm}"]
 
@@ -66,6 +67,24 @@ def test_without_a_write_cache_more_is_drained() -> None:
     assert f"wrote {middle(without, 'ebbgate', 'drained_mib'):.0f} MiB back" in text
     assert f"instead of {middle(cached, 'ebbgate', 'drained_mib'):.0f}," in text
     assert slower(without, "mean_ms") < 1.05 and 1.05 <= slower(cached, "mean_ms") < 1.15
+
+
+def test_bfq_lets_dm_cache_write_more_in_a_long_gap() -> None:
+    text = throttling(throttled_facts()).effect
+
+    def drained(gap: str, arm: str) -> list[str]:
+        variants = (f"{gap}/{name}/{NO_CACHE}" for name in ("bfq", "mq-deadline"))
+        runs = [kept(each, arm, "gap-drain-dmcache") for each in variants]
+        assert [len(each) for each in runs] == [1, 1]
+        return [f"{run['drained_mib']:.0f}" for (run,) in runs]
+
+    (bfq, deadline), stock, short = (
+        drained(*each) for each in (("10s", "ebbgate"), ("10s", "stock"), ("2.5s", "ebbgate"))
+    )
+    assert f"wrote {bfq} MiB back in gaps of 10 s with bfq" in text
+    assert f"and {deadline} MiB with mq-deadline" in text
+    assert f"the kernel alone {stock[0]} and {stock[1]} MiB" in text
+    assert f"in gaps of 2.5 s {short[0]} and {short[1]} MiB" in text
 
 
 def slower(variant: str, figure: str) -> float:
