@@ -50,11 +50,16 @@ def stack(guest: Session) -> Iterator[BcacheStack]:
 
 
 @pytest.fixture(scope="module")
-def probe(guest: Session, stack: BcacheStack) -> Iterator[GuestProbe]:
+def shared_probe(guest: Session, stack: BcacheStack) -> Iterator[GuestProbe]:
     with GuestProbe(guest, "--tick-ms", "100") as running:
         running.track(stack)
         yield running
-        assert_nothing_lost(guest, running.tick(stack.volume)["lost"])
+
+
+@pytest.fixture
+def probe(guest: Session, stack: BcacheStack, shared_probe: GuestProbe) -> Iterator[GuestProbe]:
+    yield shared_probe
+    assert_nothing_lost(guest, shared_probe.tick(stack.volume)["lost"])
 
 
 @pytest.fixture(autouse=True)
