@@ -206,7 +206,7 @@ static __always_inline void request_end(struct bio *bio, bool raw)
 			     BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
 					 : now_ns - start_ns);
 	else if (!(opf & flags.preflush) && !is_discard(opf & EB_OP_MASK))
-		c->lost_unmatched++;
+		count_unmatched(c, e->backs, opf & 1);
 	count_end(c, e, opf & 1, now_ns);
 }
 

@@ -6,6 +6,9 @@
  * is a positive one when nothing moves and the kernel counts 0. Destage in flight is corrected the
  * same way but begins with 0, because the kernel does not tell which requests are destage. After a
  * skipped program (`resync`) the count is not awaited to stand still for long.
+ *
+ * The ends of requests that began before are no losses (`eb_vol.earlier`): as many of each
+ * direction as the kernel counts right after the programs see the volume, and any until then.
  */
 #include "in_flight.h"
 
@@ -38,13 +41,29 @@ static bool volume_in_kernel(const struct volume *v, uint64_t sum[EB_DIRS])
 	return true;
 }
 
+/* The programs count down meanwhile. */
+static void set_earlier(struct probe *p, struct volume *v, int32_t reads, int32_t writes)
+{
+	struct eb_vol *shared = volume_shared(p, v);
+
+	__atomic_store_n(&shared->earlier[EB_READ], reads, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->earlier[EB_WRITE], writes, __ATOMIC_RELAXED);
+}
+
+void expect_earlier(struct probe *p, struct volume *v)
+{
+	set_earlier(p, v, INT32_MAX, INT32_MAX);
+}
+
 void init_in_flight(struct probe *p, struct volume *v)
 {
 	struct eb_vol *shared = volume_shared(p, v);
-	uint64_t kernel[EB_DIRS];
-
+	uint64_t kernel[EB_DIRS] = { 0 };
 	/* On a plain disk bytes are counted, which the kernel does not report. */
-	if (v->kind == KIND_DISK || !volume_in_kernel(v, kernel))
+	bool known = v->kind != KIND_DISK && volume_in_kernel(v, kernel);
+
+	set_earlier(p, v, known ? kernel[EB_READ] : 0, known ? kernel[EB_WRITE] : 0);
+	if (!known)
 		return;
 	shared->unseen[EB_READ] = kernel[EB_READ];
 	shared->unseen[EB_WRITE] = kernel[EB_WRITE];
@@ -88,7 +107,8 @@ static bool volume_moved(struct volume *v, const struct eb_vol_cpu *sum)
 	return moved;
 }
 
-void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cpu *sum)
+void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cpu *sum,
+		       uint64_t now)
 {
 	struct eb_vol *shared = volume_shared(p, v);
 	bool moved = volume_moved(v, sum), empty;
@@ -97,6 +117,8 @@ void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cp
 	uint64_t moves = volume_moves(p, v);
 	int64_t inflight[EB_DIRS];
 
+	if (now >= v->earlier_until_ns)
+		set_earlier(p, v, 0, 0);
 	volume_in_flight(p, v, inflight);
 	empty = may_be_empty && (v->resync || inflight[EB_READ] > 0 || inflight[EB_WRITE] > 0) &&
 		volume_counts_none(v) && volume_moves(p, v) == moves;

@@ -206,7 +206,7 @@ static void tick(struct probe *p, uint64_t now)
 			continue;
 		}
 		sum_volume(p, v, &sum);
-		correct_in_flight(p, v, &sum);
+		correct_in_flight(p, v, &sum, now);
 		correct_destage(p, v, now);
 		write_reuse(p, v, now);
 		check_heat(p, v, now);

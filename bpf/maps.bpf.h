@@ -203,6 +203,20 @@ static __always_inline bool is_part(struct bio *bio)
 	return (__u64)bio->bi_end_io == shared.endio[EB_END_CHAIN];
 }
 
+/*
+ * The end of a request whose path is not known. It is lost unless it was sent before the volume was
+ * tracked. Two CPUs may take one of those together, which leaves one too many.
+ */
+static __always_inline void count_unmatched(struct eb_vol_cpu *c, __u32 volume, __u32 dir)
+{
+	__s32 *earlier = &volume_of(volume)->earlier[dir & 1];
+
+	if (*earlier > 0)
+		--*earlier;
+	else
+		c->lost_unmatched++;
+}
+
 /* Notes foreground activity; writes the shared line only if it is stale. */
 static __always_inline void touch(__u32 volume, __u64 now_ns)
 {

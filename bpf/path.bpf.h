@@ -33,7 +33,8 @@ static __always_inline void volume_done(struct eb_vol_cpu *c, struct eb_dev *e, 
 	struct eb_flow *flow;
 
 	if (!j || !sent_to) {
-		c->lost_unmatched += !!left;
+		if (left)
+			count_unmatched(c, e->volume, dir);
 		return;
 	}
 	flow = &c->path[bounded(path_of(dir, volume_of(e->volume)->mode, sent_to), EB_PATHS)];

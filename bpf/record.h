@@ -93,15 +93,15 @@ _Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 
 /* State of a volume that all CPUs share; written rarely (idle.h), read often. */
 struct eb_vol {
-	__u64 last_ns;	       /* last foreground activity, at most IDLE_GRAIN_NS stale */
-	__u32 armed;	       /* the loader waits for the next arrival (idle edge) */
-	__u32 paced;	       /* the loader needs a record when destage runs empty */
-	__s64 unseen[EB_DIRS]; /* correction of the requests in flight (in_flight.c) */
-	__s64 destage_unseen;  /* the same for destage writes to the backing device */
-	__u32 side;	       /* where misses are attributed: attribution.h */
-	__u32 mode;	       /* of a dm volume: enum eb_mode */
-	__u64 data_sector;     /* where it begins on its backing device, as bios there have it */
-	__u32 pad[2];
+	__u64 last_ns;		/* last foreground activity, at most IDLE_GRAIN_NS stale */
+	__u32 armed;		/* the loader waits for the next arrival (idle edge) */
+	__u32 paced;		/* the loader needs a record when destage runs empty */
+	__s64 unseen[EB_DIRS];	/* correction of the requests in flight (in_flight.c) */
+	__s64 destage_unseen;	/* the same for destage writes to the backing device */
+	__u32 side;		/* where misses are attributed: attribution.h */
+	__u32 mode;		/* of a dm volume: enum eb_mode */
+	__u64 data_sector;	/* where it begins on its backing device, as bios there have it */
+	__s32 earlier[EB_DIRS]; /* in_flight.c: at most so many ends of earlier requests follow */
 };
 _Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");
 

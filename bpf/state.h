@@ -63,6 +63,7 @@ struct volume {
 
 	/* in_flight.c */
 	uint64_t last_started, last_done;
+	uint64_t earlier_until_ns; /* until then requests that began before tracking may end */
 	bool resync; /* a program was skipped since the count was last known to be right */
 
 	/* tick_record.c: highest values of differences that are reported as counters. */

@@ -110,6 +110,7 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->wait_ns = WAIT_NS_DEFAULT;
 	v->heat_since_ns = now;
 	v->attribution_since_ns = now;
+	v->earlier_until_ns = now + EARLIER_NS;
 	/* Programs that are inherited do not know the cgroup of a request. */
 	v->has_attribution = (v->kind == KIND_BCACHE || kind_is_dm(v->kind)) && !p->inherits;
 	v->check_ns = now + v->wait_ns;
@@ -239,6 +240,7 @@ static const char *show(struct probe *p, struct volume *v)
 	if (error)
 		return error;
 	v->used = true;
+	expect_earlier(p, v);
 	return publish(p, v) || add_partitions(p, v) ? table_full : NULL;
 }
 

@@ -58,16 +58,21 @@ static void done(unsigned int n)
 }
 
 /* A tick: the count in flight after its corrections. */
-static int64_t tick(uint64_t misses)
+static int64_t tick_at(uint64_t now, uint64_t misses)
 {
 	struct eb_vol_cpu sum;
 	int64_t inflight[EB_DIRS];
 
 	resync_after_misses(&p, misses);
 	sum_volume(&p, v, &sum);
-	correct_in_flight(&p, v, &sum);
+	correct_in_flight(&p, v, &sum, now);
 	volume_in_flight(&p, v, inflight);
 	return inflight[EB_READ];
+}
+
+static int64_t tick(uint64_t misses)
+{
+	return tick_at(0, misses);
 }
 
 static void an_end_that_was_skipped_goes_at_once_from_a_volume_that_never_stands_still(void)
@@ -156,6 +161,35 @@ static void requests_to_a_partition_from_before_tracking_count(void)
 	CHECK_EQ(tick(0), 0);
 }
 
+static void requests_from_before_tracking_may_end_for_a_while(void)
+{
+	begin(KIND_BCACHE);
+	v->earlier_until_ns = 7 * NS_PER_S;
+	kernel_in_flight = 3;
+	expect_earlier(&p, v);
+	/* The programs see the volume, and requests end, before the kernel is asked. */
+	CHECK(shared.vol[0].earlier[EB_READ] > 1000000);
+	CHECK(shared.vol[0].earlier[EB_WRITE] > 1000000);
+	init_in_flight(&p, v);
+	CHECK_EQ(shared.vol[0].earlier[EB_READ], 3);
+	CHECK_EQ(shared.vol[0].earlier[EB_WRITE], 0);
+	tick_at(7 * NS_PER_S - 1, 0);
+	CHECK_EQ(shared.vol[0].earlier[EB_READ], 3);
+	tick_at(7 * NS_PER_S, 0);
+	CHECK_EQ(shared.vol[0].earlier[EB_READ], 0);
+}
+
+static void where_the_kernel_does_not_count_none_are_from_before_tracking(void)
+{
+	begin_with_partition();
+	kernel_in_flight = 3;
+	part_answers = false;
+	expect_earlier(&p, v);
+	init_in_flight(&p, v);
+	CHECK_EQ(shared.vol[0].earlier[EB_READ], 0);
+	CHECK_EQ(shared.vol[0].earlier[EB_WRITE], 0);
+}
+
 static void a_plain_disk_must_stand_still_because_its_scheduler_may_hold_requests(void)
 {
 	begin(KIND_DISK);
@@ -193,6 +227,8 @@ int main(void)
 	RUN(a_request_that_waits_at_a_partition_stays_counted);
 	RUN(a_partition_that_does_not_answer_is_unknown_unless_it_is_gone);
 	RUN(requests_to_a_partition_from_before_tracking_count);
+	RUN(requests_from_before_tracking_may_end_for_a_while);
+	RUN(where_the_kernel_does_not_count_none_are_from_before_tracking);
 	RUN(a_plain_disk_must_stand_still_because_its_scheduler_may_hold_requests);
 	RUN(destage_need_not_stand_still_for_long);
 	return check_done();

@@ -20,6 +20,7 @@ from tests.lab.layout_stacks import MOUNT, mounted
 from tests.lab.probe import GuestProbe, tracked_as
 from tests.lab.session import Session
 from tests.lab.stack import Stack
+from tests.lab.wait import wait_until
 from tests.probe_records import Difference, Record, of_type
 
 _METADATA_READS_MAX = 8
@@ -233,6 +234,27 @@ def track_again(probe: GuestProbe, stack: Stack, kind: str = "heat") -> int:
         probe.track_dm(stack)
     probe.wait(lambda records: len(of_type(records, "track", vol=name)) > seen, f"track {name}")
     return len(of_type(probe.records(), kind, vol=name))
+
+
+def assert_earlier_requests_are_not_lost(probe: GuestProbe, stack: Stack) -> None:
+    """Check that a request that was sent before the volume was tracked does not count as lost."""
+
+    def since_tracked() -> Record:
+        track_again(probe, stack)
+        ticks = [probe.tick(tracked_as(stack)) for _ in range(5)]
+        return ticks[-1]
+
+    options: dict[str, str | int] = {"size": "256m", "ioengine": "libaio", "iodepth": 16}
+    mixed = job(stack, "randrw", "4k", **options, time_based=1, runtime=600)
+    load = fio.start(stack.session, mixed, seed=45)
+    try:
+        wait_until(lambda: since_tracked()["fg"]["write"]["ios"] > 0, 30, "fio to write")
+        for _ in range(4):
+            tick = exact(probe, stack, since_tracked)
+            assert tick["fg"]["read"]["ios"] > 0 < tick["fg"]["write"]["ios"]
+            assert_nothing_lost(stack.session, tick["lost"])
+    finally:
+        load.stop(30)
 
 
 def assert_nothing_lost(guest: Session, lost: dict[str, int]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.lab import fio
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.fio_compare import (
+    assert_earlier_requests_are_not_lost,
     assert_equal_to_fio,
     assert_misses_are_attributed,
     assert_nothing_lost,
@@ -344,3 +345,10 @@ def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: Bca
     count = len(of_type(probe.records(), "queue"))
     probe.tick(stack.volume)
     assert len(of_type(probe.records(), "queue")) == count
+
+
+@IN_FULL_ON_OTHERS
+def test_what_was_sent_before_tracking_is_not_lost(probe: GuestProbe, stack: BcacheStack) -> None:
+    stack.drain()
+    stack.set_knob("cache_mode", "writethrough")
+    assert_earlier_requests_are_not_lost(probe, stack)

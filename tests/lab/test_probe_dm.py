@@ -13,6 +13,7 @@ from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
 from tests.lab.fio_compare import (
     Counted,
+    assert_earlier_requests_are_not_lost,
     assert_equal_to_fio,
     assert_misses_are_attributed,
     assert_nothing_lost,
@@ -365,3 +366,8 @@ def test_chunks_begin_where_a_partition_does(guest: Session) -> None:
         probe.track_dm(parted)
         found = missed(probe, parted, job(parted, "read", "64k", offset="100m", size="2m"))
         assert found == dict.fromkeys((100, 101), (16, 0, 0))
+
+
+@IN_FULL_ON_OTHERS
+def test_what_was_sent_before_tracking_is_not_lost(probe: GuestProbe, stack: DmCacheStack) -> None:
+    assert_earlier_requests_are_not_lost(probe, stack)
