@@ -9,7 +9,6 @@ else the host does.
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -267,22 +266,11 @@ def test_more_of_dm_cache_goes_on_at_once_and_all_comes_back(sold_guest: Session
         assert before != more
         with Product(sold_guest) as product:
             product.wait_until(lambda: values() == more, 30, "more to go on at once")
-            after_a_long_gap(sold_guest, stack.device)
-            assert "EBB-112" not in product.cli("doctor", stack.lvm_name)
             product.cli("advise", stack.lvm_name)
             product.wait_until(lambda: values() == before, 30, "the disk as it was")
-            assert "EBB-112" in product.cli("doctor", stack.lvm_name)
             product.cli("enforce", stack.lvm_name)
             product.wait_until(lambda: values() == more, 30, "more to go on again")
             product.stop(signal.SIGKILL)
             assert values() == more
             assert "wbt_lat_usec" in product.cli("restore")
             assert values() == before
-
-
-def after_a_long_gap(guest: Session, device: str) -> None:
-    """Read, do nothing for as long as the doctor calls long, and read again."""
-    read = fio.Job(device, "randread", "4k", options={"size": "1m", "io_size": "64k"})
-    fio.run(guest, read, seed=8)
-    time.sleep(10)
-    fio.run(guest, read, seed=9)

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebbgate.doctor import unprivileged
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Advice, DiskKind, Drive, Facts, Weight
+from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import DiskUsers, Kind
 from ebbgate.policy.language.parse import parse
 from tests.builders import device, dm_volume
+from tests.fake_dm import lvm_disks, lvm_machine
 from tests.unit.doctor.test_advice import check_form
 from tests.unit.doctor.test_advice_drives import (
     CACHED,
@@ -82,3 +87,22 @@ def test_a_write_cache_spoils_it() -> None:
 )
 def test_others_have_no_throttling_to_be_rid_of(known: Facts) -> None:
     assert "EBB-112" not in numbers(known)
+
+
+@pytest.mark.parametrize(("wbt_lat_usec", "advised"), [("75000", 1), ("0", 0)])
+def test_the_disk_below_a_logical_volume_is_found(
+    tmp_path: Path, wbt_lat_usec: str, advised: int
+) -> None:
+    fake = lvm_disks(tmp_path)
+    fake.disk("sda", "8:0")
+    fake.write("/sys/block/sda/device/vendor", "ATA     ")
+    fake.write("/sys/block/sda/device/model", "ST4000DM000")
+    fake.write("/sys/block/sda/queue/wbt_lat_usec", wbt_lat_usec)
+    sysfs, _ = lvm_machine(fake)
+    # It lies on a SATA disk, not on a virtual one.
+    shutil.rmtree(fake.sysfs.locate("/sys/block/dm-4/slaves/vda"))
+    fake.write("/sys/block/dm-4/slaves/sda/dev", "")
+    rows = unprivileged.advice(sysfs, FreshStatus())["advice"]
+    found = [row["text"] for row in rows if row["id"] == "EBB-112"]
+    assert len(found) == advised
+    assert all("lets 12 blocks at once go to sda" in text for text in found)
