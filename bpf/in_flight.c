@@ -41,7 +41,10 @@ static bool volume_in_kernel(const struct volume *v, uint64_t sum[EB_DIRS])
 	return true;
 }
 
-/* The programs count down meanwhile. */
+/*
+ * The programs count down meanwhile: one that does so just now may put the old number back, which
+ * the end of EARLIER_NS corrects.
+ */
 static void set_earlier(struct probe *p, struct volume *v, int32_t reads, int32_t writes)
 {
 	struct eb_vol *shared = volume_shared(p, v);

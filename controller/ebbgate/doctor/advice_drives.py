@@ -94,8 +94,8 @@ def throttled(facts: Facts) -> Iterator[Advice]:
     text = (
         f"While {facts.volume.title} writes back, the kernel's throttling of writes"
         f" (queue/wbt_lat_usec) lets 12 blocks at once go to {_names(disks)}: too few to be written"
-        " in a good order. With bfq the kernel turns it off, and with a short queue in gaps"
-        " requests of users pass write-back."
+        " in a good order. With bfq the kernel turns it off, unless somebody has written it since"
+        " boot, and with a short queue in gaps requests of users pass write-back."
     )
     yield replace(
         _policy_advice(facts, "EBB-112", text, disks),
