@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 from typing import Any
 
 from tests.bench.context import Context, Scenario
@@ -45,12 +46,16 @@ CLOSED_QUERY = """
 
 @dataclass(frozen=True, slots=True)
 class EdgeLatency:
-    """What one volume's history says, in ns; `first_ms`: first requests after gaps that left dirty
-    data."""
+    """What one volume's history says, in ns, and what users saw.
+
+    `bursts_ms`: the reads of each burst after a gap that left dirty data; `drained_mib`: by those
+    gaps.
+    """
 
     closed: list[int]
     idle: list[int]
-    first_ms: list[float]
+    bursts_ms: list[list[float]]
+    drained_mib: list[float]
 
 
 def measure(guest: Guest, scheduler: str, seed: int, *, mode: str = "enforce") -> EdgeLatency:
@@ -70,13 +75,19 @@ def measure(guest: Guest, scheduler: str, seed: int, *, mode: str = "enforce") -
         # One row a knob: the last one of an edge has the latency of the whole.
         closed = {row[0] for row in product.rows(CLOSED_QUERY)}
         late = product.rows("SELECT late_ns FROM edges WHERE kind = 'idle'")
-    return EdgeLatency(sorted(closed), [row[0] for row in late], firsts_ms(result))
+    after = counted(result)
+    return EdgeLatency(
+        sorted(closed),
+        [row[0] for row in late],
+        [burst for _, burst in after],
+        [drained_mib for drained_mib, _ in after],
+    )
 
 
-def firsts_ms(result: Mapping[str, Any]) -> list[float]:
-    """Return the first requests after gaps that left dirty data."""
+def counted(result: Mapping[str, Any]) -> list[tuple[float, list[float]]]:
+    """Return what each gap that left dirty data has drained, and the burst after it."""
     after = zip(result["gaps"], result["bursts"][1:], strict=True)
-    return [burst[0] for (_, left_mib), burst in after if left_mib > 0]
+    return [(before - left, burst) for (before, left), burst in after if left > 0]
 
 
 def figures(found: Sequence[EdgeLatency]) -> dict[str, float]:
@@ -91,17 +102,20 @@ def figures(found: Sequence[EdgeLatency]) -> dict[str, float]:
         "idle": float(len(idle)),
         "idle_late_p50_ms": percentile(idle, 0.5) / 1e6,
         "idle_late_p99_ms": percentile(idle, 0.99) / 1e6,
-        **first_figures(found),
+        **burst_figures(found),
     }
 
 
-def first_figures(found: Sequence[EdgeLatency]) -> dict[str, float]:
-    """Return the figures of the first requests."""
-    firsts = [ms for one in found for ms in one.first_ms]
+def burst_figures(found: Sequence[EdgeLatency]) -> dict[str, float]:
+    """Return the figures of the first requests and of all, and what a gap drained."""
+    bursts = [burst for one in found for burst in one.bursts_ms]
+    firsts = [burst[0] for burst in bursts]
     return {
         "firsts": float(len(firsts)),
         "first_median_ms": percentile(firsts, 0.5),
         "first_p99_ms": percentile(firsts, 0.99),
+        "mean_ms": fmean(ms for burst in bursts for ms in burst),
+        "drained_mib": fmean(mib for one in found for mib in one.drained_mib),
     }
 
 
@@ -124,7 +138,7 @@ def run(context: Context) -> Report:
         for repetition in range(context.repetitions):
             first_seed = context.seed + VOLUMES * repetition
             off = measure(guest, scheduler, first_seed, mode="advise")
-            runs["off"].append(first_figures([off]))
+            runs["off"].append(burst_figures([off]))
             late, before = [], guest.scheduled_ns()
             for number in range(VOLUMES):
                 late.append(measure(guest, scheduler, first_seed + number))
@@ -138,6 +152,8 @@ def run(context: Context) -> Report:
         "closed": min(r["closed"] for r in found),
         "first_median_vs_off": ratio(runs, "ebbgate", "off", "first_median_ms"),
         "first_p99_vs_off": ratio(runs, "ebbgate", "off", "first_p99_ms"),
+        "mean_vs_off": ratio(runs, "ebbgate", "off", "mean_ms"),
+        "drained_mib": median(r["drained_mib"] for r in found),
     }
     return Report("edge-latency", runs, ratios, GOALS)
 

@@ -109,7 +109,7 @@ def foreseen(gaps: Sequence[Gap]) -> Iterator[Spans]:
 
 
 def _open_spans(use: GapUse, gap: Gap, wait_ns: int) -> Iterator[tuple[int, int]]:
-    idle_ns = wait_ns
+    use, idle_ns = replace(use, opened_ns=wait_ns), wait_ns
     while idle_ns < gap.length_ns:
         window = gap_use.likely_end(use, idle_ns, COST_NS)
         if window is None:

@@ -59,8 +59,12 @@ def gap_drain(
     reads: int = BURST_READS,
     rest_ns: int = NS_PER_S,
     lengths_ns: Sequence[int] = (GAP_NS,),
+    calm_reads: int = 0,
 ) -> GapDrain:
-    """Run bursts of reads with gaps of these lengths in turn; `rest_ns`: before the first burst."""
+    """Run bursts of reads with gaps of these lengths in turn.
+
+    `rest_ns`: before the first burst; `calm_reads`: so many more in that one.
+    """
     simulation = Simulation(setup)
     done: list[int] = []
     bursts: list[int] = []
@@ -70,7 +74,7 @@ def gap_drain(
         yield Pause(rest_ns)
         for number in range(gaps):
             bursts.append(len(simulation.served))
-            yield from cold_reads(rng, reads)
+            yield from cold_reads(rng, reads if number else calm_reads + reads)
             done.append(simulation.writeback.done_bytes)
             yield Pause(lengths_ns[number % len(lengths_ns)])
             done.append(simulation.writeback.done_bytes)

@@ -85,7 +85,8 @@ class Setup:
 
     `scheduler`: `none`, `mq-deadline` or `bfq`; `depth_settable`: the disk has a queue depth.
     `make_disk`: the class of the disk; `marks`: bcache writes its superblock, see `Writeback`.
-    `features`: what the disk does beyond first come, first served.
+    `features`: what the disk does beyond first come, first served; `tells_cache`: the kernel knows
+    of its write cache.
     """
 
     pieces: tuple[Piece, ...]
@@ -95,6 +96,7 @@ class Setup:
     scheduler: str = "none"
     depth_settable: bool = False
     features: HddFeatures = PLAIN
+    tells_cache: bool = False
     disk_bytes: int = DISK_BYTES
     seed: int = 1
     make_disk: type[Disk] = Disk
@@ -205,6 +207,7 @@ class Simulation:
             cache_bytes=CACHE_BYTES,
             in_use_ratio=dirty_bytes / CACHE_BYTES,
             knobs=self._queue_knobs(),
+            disk_write_cache=self.setup.tells_cache,
         )
         self.lines.append(sysfs_line(VOLUME, seen))
         now_ns = self.clock.now_ns

@@ -31,12 +31,14 @@ earlier.
 
 @dataclass(frozen=True, slots=True)
 class EndWindow:
-    """Between these idle times gaps tend to end; write-back must stop at `from_ns`.
+    """Between `first_ns` and `until_ns` gaps tend to end; write-back must stop at `from_ns`.
 
-    `share`: of the recent gaps that had lasted as long, so many ended in it (0..1).
+    All are idle times. `share`: of the recent gaps that had lasted as long, so many ended in it
+    (0..1).
     """
 
     from_ns: int
+    first_ns: int
     until_ns: int
     share: float = 1.0
 
@@ -53,7 +55,8 @@ def end_window(
     sums = list(accumulate(ends, initial=0))
     best, found = 0.0, None
     for first in range(len(ends) - ENDS_MIN + 1):
-        from_ns = max(idle_ns, round(ends[first] * (1 - TOLERANCE)) - run_off_ns)
+        first_ns = round(ends[first] * (1 - TOLERANCE))
+        from_ns = max(idle_ns, first_ns - run_off_ns)
         for last in range(first + ENDS_MIN - 1, len(ends)):
             until_ns = round(ends[last] * (1 + TOLERANCE))
             inside = last + 1 - first
@@ -61,7 +64,7 @@ def end_window(
             lost_ns += (len(ends) - inside - first) * (until_ns - from_ns)
             if inside * cost_ns - lost_ns > best:
                 best = inside * cost_ns - lost_ns
-                found = EndWindow(from_ns, until_ns, inside / len(ends))
+                found = EndWindow(from_ns, first_ns, until_ns, inside / len(ends))
     return found
 
 

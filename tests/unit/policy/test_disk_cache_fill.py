@@ -193,7 +193,7 @@ def test_what_the_disk_holds_is_explained(
     alike: bool, held_ms: int, holds: bool, bound: str
 ) -> None:
     frame = replace(idle_frame(), idle_ns=0)
-    window = EndWindow(2 * NS_PER_S, 3 * NS_PER_S) if alike else None
+    window = EndWindow(2 * NS_PER_S, 2_500 * NS_PER_MS, 3 * NS_PER_S) if alike else None
     gap = GapUse(window=window, fill=DiskCacheFill(held_ns=held_ms * NS_PER_MS))
     pace = PaceState(likely_until_ns=frame.at_ns + NS_PER_S)
     state = DestageState(phase=Phase.DESTAGE, gap=gap, pace=pace)

@@ -183,7 +183,7 @@ def test_dm_cache_is_paced_on_shallow_queues() -> None:
 def test_dm_cache_cleans_many_blocks_on_deep_queues_where_the_end_is_foreseen() -> None:
     policy = default_policy(Kind.DM_CACHE)
     state, _ = run(*frames(), policy=policy)
-    foreseen = GapUse(window=EndWindow(2_300 * NS_PER_MS, 2_550 * NS_PER_MS))
+    foreseen = GapUse(window=EndWindow(2_300 * NS_PER_MS, 2_450 * NS_PER_MS, 2_550 * NS_PER_MS))
     params = policy.destage
     assert params is not None
     destage = replace(state.destage, gap=foreseen)

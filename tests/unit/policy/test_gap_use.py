@@ -76,6 +76,46 @@ def test_a_gap_of_unknown_length_is_not_remembered() -> None:
     assert gap_use.end(begun(ALIKE)).lengths_ns == ALIKE.lengths_ns
 
 
+# ---- short gaps ---------------------------------------------------------------------------------
+SHORT = GapUse(lengths_ns=(600 * NS_PER_MS,) * 3)
+"""Gaps of 0.6 s, so users are likely from 588 ms on."""
+
+
+@pytest.mark.parametrize(
+    ("shown_ms", "hidden_ms", "from_ms"),
+    [
+        (120, 0, 468),
+        # Of the 558 ms with an open gate half may go for a cache that no sample shows,
+        (60, 200, 328),
+        (60, 600, 309),
+        # but what is under way needs what it needs.
+        (400, 0, 188),
+        (400, 300, 188),
+    ],
+)
+def test_a_rest_for_the_disks_own_cache_takes_at_most_half_of_a_gap(
+    shown_ms: int, hidden_ms: int, from_ms: int
+) -> None:
+    run_off_ns, hidden_ns = (shown_ms + hidden_ms) * NS_PER_MS, hidden_ms * NS_PER_MS
+    use = begun(replace(SHORT, run_off_ns=run_off_ns, hidden_ns=hidden_ns))
+    assert use.window is not None
+    assert (use.window.from_ns, use.window.first_ns) == (from_ms * NS_PER_MS, 588 * NS_PER_MS)
+
+
+@pytest.mark.parametrize(("length_ms", "short"), [(600, True), (2000, True), (2500, False)])
+def test_a_gap_is_short_if_half_of_it_is_no_rest_for_a_full_cache(
+    length_ms: int, short: bool
+) -> None:
+    use = begun(GapUse(lengths_ns=(length_ms * NS_PER_MS,) * 3))
+    assert use.short is short
+    ended = gap_use.end(use, length_ms * NS_PER_MS)
+    assert (ended.short, ended.was_short) == (False, short)
+
+
+def test_a_gap_whose_end_nobody_knows_is_not_short() -> None:
+    assert not begun(GapUse(lengths_ns=(NS_PER_S,))).short
+
+
 # ---- what is under way --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("rest", "per_s", "under_way", "expected"),

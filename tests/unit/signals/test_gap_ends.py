@@ -94,4 +94,4 @@ def test_a_window_lies_ahead_holds_enough_ends_and_is_worth_it(
 def test_gaps_of_one_length_end_within_the_tolerance(length_ns: int, count: int) -> None:
     found = end_window([length_ns] * count, 0, RUN_OFF_NS, 10 * NS_PER_S)
     early_ns, late_ns = (round(length_ns * (1 + sign * TOLERANCE)) for sign in (-1, 1))
-    assert found == EndWindow(early_ns - RUN_OFF_NS, late_ns)
+    assert found == EndWindow(early_ns - RUN_OFF_NS, early_ns, late_ns)

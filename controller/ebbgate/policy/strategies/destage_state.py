@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ebbgate.policy.strategies.calm_time import CalmTime
 from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.gap_use import GapUse, Rest
 from ebbgate.policy.strategies.pace_state import PaceParams, PaceState
@@ -116,6 +117,7 @@ class DestageState:
     shallow: bool = False
     shallow_until_ns: int = 0
     cap: DrainCap = field(default_factory=DrainCap)
+    calm: CalmTime = field(default_factory=CalmTime)
     gap: GapUse = field(default_factory=GapUse)
     pace: PaceState = field(default_factory=PaceState)
 

@@ -12,6 +12,7 @@ from typing import Final
 from ebbgate.model.decision import DISK_QUEUE, Condition
 from ebbgate.model.frame import Frame
 from ebbgate.policy.strategies import (
+    calm_time,
     disk_queue,
     gap_use,
     idle_destage,
@@ -38,6 +39,7 @@ def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tupl
     return (
         *_of_queue(state, frame, params),
         *_of_cap(state, frame, params),
+        *_of_calm(state, frame),
         _condition("dirty data", frame.dirty_bytes, ">=", floor, format_bytes),
         replace(idle, threshold=f"{idle.threshold} ({origin})"),
         *_of_end(state, frame, params),
@@ -90,11 +92,20 @@ def _of_cap(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
         return ()
     found = _condition("wait after write-back", felt_ns, "<=", target_ns, format_ns)
     text = "no limit in gaps" if cap is None else f"in gaps at most {format_rate(cap)}"
-    if cap is not None and state.gap.foreseeing:
+    if cap is not None and state.gap.foreseeing and not state.gap.short:
         text = "no limit before a likely return"
     elif state.resting and state.gap.rest is Rest.RATE:
         text += "; the gate rests now"
     return (replace(found, threshold=f"{found.threshold} longer ({text})"),)
+
+
+def _of_calm(state: DestageState, frame: Frame) -> tuple[Condition, ...]:
+    """Return for how long gaps have been left alone, while they are."""
+    since_ns = frame.at_ns - state.calm.since_ns
+    if not calm_time.lasts(state.calm, frame.at_ns):
+        return ()
+    found = _condition("gaps left alone for", since_ns, ">=", calm_time.CALM_NS, format_ns)
+    return (replace(found, threshold=f"{found.threshold} (no like requests to compare with)"),)
 
 
 def _of_end(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
@@ -104,7 +115,8 @@ def _of_end(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
     window = gap.window if in_gap else gap_use.likely_end(gap, state.wait.wait_ns, cost_ns)
     if window is None:
         return ()
-    before_ns = min(gap.run_off_ns, window.until_ns - window.from_ns)
+    likely_ns = window.first_ns if window.first_ns > window.from_ns else window.until_ns
+    before_ns = min(gap.run_off_ns, likely_ns - window.from_ns)
     rests = "rests now," if state.resting and gap.rest is Rest.END else "rests"
     found = _condition("likely return", frame.idle_ns, ">=", window.from_ns, format_ns)
     text = f"after {format_ns(window.from_ns + before_ns)} of idle time; the gate {rests}"

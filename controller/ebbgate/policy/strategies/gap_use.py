@@ -2,7 +2,8 @@
 """How the gate is used within a gap: as wide as it goes, with rests. Pure.
 
 One rest begins shortly before the gap is likely to end (`signals.gap_ends`), so early that a
-returning request finds nothing under way, and the disk's own write cache empty (`disk_cache`).
+returning request finds nothing under way, and the disk's own write cache empty (`disk_cache`). Half
+of a short gap is not long enough for that cache, so there the outer loop bounds the rate, too.
 Other rests keep the rate that the outer loop (`drain_cap`) or a limit of the policy allows: the
 gate rests once more is written, until the mean is right again. Or they bound what is under way,
 where the disk takes long for it and a return that is not foreseen would wait. The kernel could keep
@@ -81,11 +82,12 @@ class GapUse:
     """What is known of the present gap, and of those before it. Times are 0 where there is none.
 
     - `lengths_ns`: of recent gaps. `window`: when this one is likely to end, as idle times.
+    - `opened_ns`: how long the gap had lasted when the gate opened.
     - `run_off_ns`: how long what is under way goes on after the gate has closed, with a margin.
     - `hidden_ns`: the part of it that no sample shows: the disk empties its own cache.
     - `hidden_ns_min`: the least of that.
     - `run_off_began_ns`: when a rest began whose run-off has not ended yet.
-    - `foreseen`: the gate rested when the last gap ended.
+    - `foreseen`: the gate rested when the last gap ended. `was_short`: that gap was `short`.
     - `felt`: whether users felt the last gaps of this kind.
     - `last`: the last sample of the queue, of any gap.
     - `ahead_bytes`: how much more was written than the rate allows; negative: less.
@@ -95,12 +97,14 @@ class GapUse:
 
     lengths_ns: tuple[int, ...] = ()
     window: EndWindow | None = None
+    opened_ns: int = 0
     rest: Rest = Rest.NONE
     run_off_ns: int = 120 * NS_PER_MS
     hidden_ns: int = 0
     hidden_ns_min: int = 0
     run_off_began_ns: int = 0
     foreseen: bool = False
+    was_short: bool = False
     felt: tuple[bool, ...] = ()
     last: QueueSample | None = None
     ahead_bytes: float = 0.0
@@ -119,6 +123,12 @@ class GapUse:
         window = self.window
         likely = window is not None and window.share >= _LIKELY
         return likely and self.run_off_ns < RUN_OFF_NS_MAX
+
+    @property
+    def short(self) -> bool:
+        """Whether half of the present gap is too short for what a full disk cache needs."""
+        window = self.window
+        return self.fill is None and window is not None and _room_ns(self, window) < RUN_OFF_NS_MAX
 
 
 def with_write_cache(use: GapUse, known: bool, opens_wide: bool = True) -> GapUse:
@@ -143,7 +153,7 @@ def begin(use: GapUse, idle_ns: int, cost_ns: int, opens_wide: bool = True) -> G
     """
     shown = opens_wide or use.fill is not None
     cache = disk_cache.begin(use.cache) if shown else use.cache
-    use = replace(_without_rest(use), cache=cache)
+    use = replace(_without_rest(use), cache=cache, opened_ns=idle_ns)
     return replace(use, window=likely_end(use, idle_ns, cost_ns))
 
 
@@ -151,13 +161,14 @@ def end(use: GapUse, length_ns: int = 0) -> GapUse:
     """Return the state after a gap of this length; 0: it is unknown."""
     lengths_ns = remember(use.lengths_ns, length_ns) if length_ns > 0 else use.lengths_ns
     foreseen = use.rest is Rest.END and use.run_off_ns < RUN_OFF_NS_MAX
+    short = use.short
     if foreseen and use.run_off_began_ns:
         # Something was still under way.
         use = replace(use, run_off_ns=min(RUN_OFF_NS_MAX, round(_LONGER * use.run_off_ns)))
     use = _cache_measured(_without_rest(use))
     if use.fill is not None:
         use = replace(use, fill=disk_cache_fill.end(use.fill))
-    return replace(use, lengths_ns=lengths_ns, window=None, foreseen=foreseen)
+    return replace(use, lengths_ns=lengths_ns, window=None, foreseen=foreseen, was_short=short)
 
 
 def advance(
@@ -250,9 +261,13 @@ def likely_end(use: GapUse, idle_ns: int, cost_ns: int) -> EndWindow | None:
     """Return when a gap that has lasted `idle_ns` is likely to end; None if that is open.
 
     `cost_ns`: the drain time that a disturbed return is worth. What is under way delays it by at
-    least the time that it takes.
+    least the time that it takes. What the disk's own cache hides takes at most half of the gap.
     """
-    return end_window(use.lengths_ns, idle_ns, use.run_off_ns, cost_ns + use.run_off_ns)
+    window = end_window(use.lengths_ns, idle_ns, use.run_off_ns, cost_ns + use.run_off_ns)
+    if window is None or use.fill is not None or use.run_off_ns <= _room_ns(use, window):
+        return window
+    rest_ns = max(use.run_off_ns - use.hidden_ns, _room_ns(use, window))
+    return replace(window, from_ns=max(idle_ns, window.first_ns - rest_ns))
 
 
 def ends_soon(use: GapUse, idle_ns: int, within_ns: int, cost_ns: int) -> bool:
@@ -261,6 +276,11 @@ def ends_soon(use: GapUse, idle_ns: int, within_ns: int, cost_ns: int) -> bool:
     if window is None or window.share < _LIKELY:
         return False
     return idle_ns + within_ns >= window.from_ns
+
+
+def _room_ns(use: GapUse, window: EndWindow) -> int:
+    """Return the longest rest that leaves half of the gap for write-back."""
+    return max(0, window.first_ns - use.opened_ns) // 2
 
 
 def _longer_ns(use: GapUse, done_ios_per_s: float) -> int:

@@ -20,9 +20,10 @@ from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
 from ebbgate.policy.strategies import (
+    calm_time,
     disk_cache_fill,
     disk_queue,
-    drain_cap,
+    felt_gap,
     gap_use,
     pace,
     pressure,
@@ -88,7 +89,7 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
     if not state.idle:
         state = replace(state, gap_end_ns=edge.at_ns)
         return _end_gap(state, edge.at_ns, params, edge.length_ns)
-    if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
+    if state.phase in (Phase.WAIT, Phase.PRESSURE) and not _left_alone(state, edge.at_ns):
         needed_ms = state.wait.wait_ns // NS_PER_MS
         why = f"idle for {edge.length_ns // NS_PER_MS} ms (needs {needed_ms})"
         return _drain(state, edge.at_ns, why, params)
@@ -161,18 +162,7 @@ def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> Desta
     target_ns, found = params.disturbance_ns, frame.disturbance
     if target_ns is None:
         return state if state.cap == DrainCap() else replace(state, cap=DrainCap())
-    if found is None:
-        return state
-    cap = drain_cap.judge(state.cap, found, target_ns, frame.at_ns)
-    if cap is state.cap:
-        return state
-    if not state.gap.foreseen and state.gap.fill is None:
-        return replace(state, cap=cap)
-    # Nothing was under way, or it is followed, so the rate of that gap says nothing about others.
-    state = replace(state, cap=replace(state.cap, judged_gap_ns=cap.judged_gap_ns))
-    if found.felt_ns is None:
-        return state
-    return replace(state, gap=gap_use.judge(state.gap, found.felt_ns / max(1, target_ns)))
+    return state if found is None else felt_gap.judge(state, found, target_ns, frame.at_ns)
 
 
 def mean_rate_max(state: DestageState, params: DestageParams) -> int | None:
@@ -185,7 +175,7 @@ def mean_rate_max(state: DestageState, params: DestageParams) -> int | None:
 def _cap(state: DestageState, now_ns: int, params: DestageParams) -> float | None:
     """Return the highest mean rate at this time of the gap; None: any."""
     most, felt = mean_rate_max(state, params), state.cap.bytes_per_s
-    if felt is None or state.gap.foreseeing:
+    if felt is None or (state.gap.foreseeing and not state.gap.short):
         return most
     felt *= gap_use.rarer(state.gap, now_ns - state.idle_since_ns)
     return felt if most is None else min(felt, most)
@@ -231,7 +221,9 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
             return _stay_normal(state, frame)
         state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for an idle gap")
     if state.idle and state.phase is not Phase.DESTAGE:
-        return _drain(state, frame.at_ns, "the volume is idle", params)
+        left_alone = _left_alone(state, frame.at_ns)
+        drained = _drain(state, frame.at_ns, "the volume is idle", params)
+        return replace(state, why=calm_time.WHY) if left_alone else drained
     if state.phase is Phase.DESTAGE and not state.idle:
         # The edge was lost.
         state = _end_gap(state, frame.at_ns, params)
@@ -247,6 +239,11 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         if frame.at_ns - state.since_ns >= params.pressure_min_ns:
             return _enter(state, Phase.WAIT, frame.at_ns, "no reason left to write back under load")
     return state
+
+
+def _left_alone(state: DestageState, now_ns: int) -> bool:
+    """Return whether dirty data waits although the volume is idle."""
+    return state.phase is Phase.WAIT and calm_time.lasts(state.calm, now_ns)
 
 
 def start_bytes(frame: Frame, params: DestageParams) -> int:
