@@ -9,6 +9,7 @@ a whole short burst, so the calm latency is remembered over bursts:
 
 - a window is some ticks with enough requests on one path to the backing device (never hits);
 - the first window after a gap that wrote back is judged, all later ones teach the calm latency;
+- where a burst has too few requests, those after the next such gaps come into the same window;
 - while something of the gap may be left they only lower it, otherwise they raise it, too;
 - requests are alike if direction, path, about their size and their number at once are.
 
@@ -35,7 +36,9 @@ SLOWEST_SHARE: Final = 10
 """One request in so many, the slowest, is left out."""
 WINDOW_NS_MIN: Final = 400 * NS_PER_MS
 WINDOW_NS_MAX: Final = 5 * NS_PER_S
-"""Requests that take longer to gather say nothing about the moment after a gap."""
+"""Requests that come later say nothing about the moment after a gap."""
+CALM_WINDOW_NS_MAX: Final = 20 * NS_PER_S
+"""Bursts of few requests may be seconds apart."""
 PIECES_MIN: Final = 8
 """A closed gate lets fewer through in a gap."""
 RECENT_NS: Final = 2 * NS_PER_S
@@ -122,7 +125,7 @@ class DisturbanceState:
     """What is remembered between ticks.
 
     - `gap`: the present one. `window`: the tick at which the present window began.
-    - `drained`: bytes and pieces per second of the gap whose first window this is, else None.
+    - `drained`: bytes and pieces per second of the last gap before this window, if it is to judge.
     - `burst_at_ns`: the end of the last gap that wrote back. `unfelt`: nothing of it was felt.
     - `felt_cost`: the cost per second of the fastest write-back that was felt, and when.
     """
@@ -158,12 +161,15 @@ def on_tick(state: DisturbanceState, before: Tick, tick: Tick) -> DisturbanceSta
 
 
 def _returned(state: DisturbanceState, gap: Gap, now_ns: int) -> DisturbanceState:
-    """Begin the window to judge, if the gap wrote back until its end."""
+    """Begin the window to judge, if the gap wrote back until its end.
+
+    A burst that was too short to judge is judged with the next ones.
+    """
     if gap.pieces < PIECES_MIN or gap.last is None or gap.end.at_ns - gap.last.at_ns > RECENT_NS:
         return state
     return replace(
         state,
-        window=gap.end,
+        window=gap.end if state.drained is None else state.window,
         drained=gap.rates,
         burst_at_ns=now_ns,
         unfelt=False,
@@ -182,7 +188,7 @@ def _watch(state: DisturbanceState, before: Tick, tick: Tick) -> DisturbanceStat
         return state
     found = _busiest(begin, tick)
     if found is None:
-        if span_ns <= WINDOW_NS_MAX:
+        if not _too_old(state, span_ns, tick.at_ns):
             return state
         state = replace(state, last=None) if state.drained else state
         return replace(state, window=tick, drained=None)
@@ -193,6 +199,13 @@ def _watch(state: DisturbanceState, before: Tick, tick: Tick) -> DisturbanceStat
     left = tick.destage_done.ios - begin.destage_done.ios >= PIECES_MIN
     calm = not left and (state.unfelt or tick.at_ns - state.burst_at_ns > LEFT_NS_MAX)
     return _learn(state, key, mean_ns, tick.at_ns, calm)
+
+
+def _too_old(state: DisturbanceState, span_ns: int, now_ns: int) -> bool:
+    """Return whether a window without enough requests is given up."""
+    if state.drained is None:
+        return span_ns > CALM_WINDOW_NS_MAX
+    return now_ns - state.burst_at_ns > WINDOW_NS_MAX
 
 
 def _judge(

@@ -144,6 +144,28 @@ def test_what_lasts_long_after_a_gap_is_the_load_itself() -> None:
     assert load.gap().busy(500, 20).felt_ms == about(0)
 
 
+def test_bursts_of_few_requests_are_judged_together() -> None:
+    load = Load().busy(1000)
+    for _ in range(3):
+        load.gap(1000).busy(250, 50)
+        assert (load.felt_ms, load.missing) == (None, TOO_FEW)
+    assert load.gap(1000).busy(250, 50).felt_ms == pytest.approx(40, abs=5)
+
+
+def test_what_comes_long_after_a_gap_is_not_judged_with_it() -> None:
+    load = Load().busy(1000).gap().busy(250, 50).gap(6000, pieces=0).busy(750, 50)
+    assert (load.felt_ms, load.missing) == (None, TOO_FEW)
+
+
+def test_bursts_of_few_requests_teach_together_how_fast_they_are() -> None:
+    load = Load()
+    for _ in range(5):
+        load.busy(250, 50).gap(2500, pieces=0)
+    for _ in range(4):
+        load.gap().busy(500, 100)
+    assert load.felt_ms == pytest.approx(50, abs=10)
+
+
 @pytest.mark.parametrize(
     ("load", "why"),
     [
