@@ -39,6 +39,8 @@ WINDOW_NS_MAX: Final = 5 * NS_PER_S
 """Requests that come later say nothing about the moment after a gap."""
 CALM_WINDOW_NS_MAX: Final = 20 * NS_PER_S
 """Bursts of few requests may be seconds apart."""
+SHORT_NS: Final = NS_PER_S
+"""Ticks see such a gap twice as short as it was, so its own length counts."""
 PIECES_MIN: Final = 8
 """A closed gate lets fewer through in a gap."""
 RECENT_NS: Final = 2 * NS_PER_S
@@ -107,15 +109,17 @@ class Gap:
         """Pieces that were written back."""
         return self.last.destage_done.ios - self.since.destage_done.ios if self.last else 0
 
-    @property
-    def rates(self) -> tuple[float, float]:
-        """Bytes and pieces per second, without what a disk's cache took at once at the beginning
-        if the gap is long enough.
+    def rates(self, length_ns: int) -> tuple[float, float]:
+        """Bytes and pieces per second of a gap of this length, without what a disk's cache took at
+        once at the beginning if it is long enough.
         """
         last, since = self.last or self.end, self.first or self.since
         if last.at_ns - since.at_ns < WINDOW_NS_MIN:
             since = self.since
-        span_s = max(1, last.at_ns - since.at_ns) / NS_PER_S
+        span_ns = last.at_ns - since.at_ns
+        if length_ns < SHORT_NS:
+            span_ns = max(span_ns, length_ns)
+        span_s = max(1, span_ns) / NS_PER_S
         ios = last.destage_done.ios - since.destage_done.ios
         return (last.destage_done.bytes - since.destage_done.bytes) / span_s, ios / span_s
 
@@ -156,11 +160,11 @@ def on_tick(state: DisturbanceState, before: Tick, tick: Tick) -> DisturbanceSta
             gap = Gap(tick, gap.since if gap.first else before, gap.first or tick, tick)
         return replace(state, gap=replace(gap, end=tick))
     if state.gap is not None:
-        state = _returned(replace(state, gap=None), state.gap, tick.at_ns)
+        state = _returned(replace(state, gap=None), state.gap, tick)
     return _watch(state, before, tick)
 
 
-def _returned(state: DisturbanceState, gap: Gap, now_ns: int) -> DisturbanceState:
+def _returned(state: DisturbanceState, gap: Gap, tick: Tick) -> DisturbanceState:
     """Begin the window to judge, if the gap wrote back until its end.
 
     A burst that was too short to judge is judged with the next ones.
@@ -170,8 +174,8 @@ def _returned(state: DisturbanceState, gap: Gap, now_ns: int) -> DisturbanceStat
     return replace(
         state,
         window=gap.end if state.drained is None else state.window,
-        drained=gap.rates,
-        burst_at_ns=now_ns,
+        drained=gap.rates(sum(tick.gap_sums_ns) - sum(gap.end.gap_sums_ns)),
+        burst_at_ns=tick.at_ns,
         unfelt=False,
         last=None if state.drained else state.last,
         missing=TOO_FEW,

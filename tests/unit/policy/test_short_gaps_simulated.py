@@ -7,7 +7,7 @@ No rest in such a gap is long enough for a full cache, and no burst is without w
 from __future__ import annotations
 
 from functools import lru_cache
-from statistics import fmean
+from statistics import fmean, median
 
 import pytest
 
@@ -22,6 +22,7 @@ from tests.sim.simulation import Setup, scattered
 GAPS = 120
 READS = 20
 DISK_BYTES = 16 * GIB
+DIRTY_BYTES = {4 * KIB: 300 * MIB, 64 * KIB: 1950 * MIB}
 TARGET_NS = 3 * NS_PER_MS
 QUEUE_DEPTHS = {"mq-deadline": 0, "bfq": 8}
 SCHEDULERS = pytest.mark.parametrize("scheduler", QUEUE_DEPTHS)
@@ -41,10 +42,11 @@ def bursts(
     tells_cache: bool = False,
     closed: bool = False,
     reads: int = READS,
+    piece_bytes: int = 64 * KIB,
 ) -> GapDrain:
     """Bursts of reads; `closed`: without any write-back."""
     setup = Setup(
-        scattered(64 * KIB, 1950 * MIB, disk_bytes=DISK_BYTES),
+        scattered(piece_bytes, DIRTY_BYTES[piece_bytes], disk_bytes=DISK_BYTES),
         Policy(DestageParams(disturbance_ns=target_ns, queue_depth=QUEUE_DEPTHS[scheduler])),
         scheduler=scheduler,
         depth_settable=scheduler == "bfq",
@@ -90,6 +92,17 @@ def test_bursts_of_few_reads_are_felt_as_well(scheduler: str, gap_ms: int, reads
     calm_ns = later_mean_ns(bursts(scheduler, gap_ms, closed=True, reads=reads))
     found = bursts(scheduler, gap_ms, reads=reads)
     assert later_mean_ns(found) <= calm_ns + TARGET_NS
+
+
+@SCHEDULERS
+def test_with_small_pieces_the_rate_does_not_return_to_what_was_felt(scheduler: str) -> None:
+    """A full cache of them takes the disk a minute."""
+    calm_ns = later_mean_ns(bursts(scheduler, 600, closed=True))
+    found = bursts(scheduler, 600, calm_reads=300, piece_bytes=4 * KIB)
+    later_ns = found.burst_means_ns[GAPS // 2 :]
+    assert fmean(later_ns) <= calm_ns + TARGET_NS
+    assert median(later_ns) <= 1.2 * calm_ns
+    assert fmean(found.drained_bytes[GAPS // 2 :]) >= MIB // 2
 
 
 @SCHEDULERS

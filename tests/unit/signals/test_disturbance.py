@@ -152,6 +152,16 @@ def test_bursts_of_few_requests_are_judged_together() -> None:
     assert load.gap(1000).busy(250, 50).felt_ms == pytest.approx(40, abs=5)
 
 
+@pytest.mark.parametrize(("lasts_ms", "rate"), [(500, 16), (750, 10.7), (1000, 32), (2000, 32)])
+def test_a_short_gap_wrote_as_fast_as_its_own_length_tells(lasts_ms: int, rate: float) -> None:
+    """All in one tick of 250 ms: of a longer gap the ticks tell, since a disk's cache may do it."""
+    load = Load().busy(1000).gap(lasts_ms, pieces=8, rest_ms=lasts_ms - 250).busy(1000)
+    found = load.frame().disturbance
+    assert found is not None
+    pieces_per_s = found.destage_bytes_per_s / (64 * KIB)
+    assert pieces_per_s == pytest.approx(rate, rel=0.1)
+
+
 def test_what_comes_long_after_a_gap_is_not_judged_with_it() -> None:
     load = Load().busy(1000).gap().busy(250, 50).gap(6000, pieces=0).busy(750, 50)
     assert (load.felt_ms, load.missing) == (None, TOO_FEW)

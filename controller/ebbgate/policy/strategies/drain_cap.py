@@ -5,8 +5,8 @@ The queue shows pieces under way. A disk with a write cache answers them at once
 between the reads that come back; these show it, and how fast a gap begins does (`disk_cache`). At a
 rate that the platters keep up with, the cache stays empty, whatever the disk, the pieces and the
 scheduler are. On bcache the gate keeps the cap by rests. In a gap that outlives the recent ones the
-cap doubles, again and again. No cap applies in a gap whose end is foreseen: there `gap_use` rests
-before the end, the earlier the more users felt. Once a gap whose end was not foreseen:
+cap doubles, again and again. No cap applies in a gap whose end is foreseen, if it is not a short
+one: there `gap_use` rests before the end, the earlier the more users felt. Once any other gap:
 
     felt > target    cap = rate of the gap * clamp(target / felt, 0.5, 0.9), but not above the cap
     otherwise        cap * 1.3, but not beyond 0.9 of the rate that was felt
