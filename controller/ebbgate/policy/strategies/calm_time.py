@@ -3,9 +3,9 @@
 
 What users felt of a gap is known only if like requests came while nothing of a gap was left
 (`signals.disturbance`). A load of short bursts, a gap before each, has no such requests: all of
-them may wait for a disk that writes out its own cache, and nothing would tell. So after some gaps
-of which nobody knows what was felt, write-back stands still for a while, about once in the time
-for which the result is remembered.
+them may wait for a disk that writes out its own cache, and no measurement shows it. So after some
+gaps without a comparison, write-back stops for a while, at most once in the time for which the
+result is remembered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ebbgate.units import NS_PER_S
 UNKNOWN_MIN: Final = 2
 """After one gap an unlike request may have come by chance."""
 CALM_NS: Final = 10 * NS_PER_S
-"""A disk has written what its cache held, pieces of 64 KiB, and some bursts come after that."""
+"""In this time a disk writes out a cache full of pieces of 64 KiB, and some bursts follow."""
 AGAIN_NS: Final = 600 * NS_PER_S
 """Not more often, whatever was learned. So long `signals.disturbance` remembers it."""
 WHY: Final = "left alone for some seconds, to learn how fast requests are that nothing delays"

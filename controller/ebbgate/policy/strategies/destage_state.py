@@ -96,6 +96,7 @@ class DestageState:
     - `gap_end_ns`: when the last gap ended, also one in which there was too little to write back.
     - `gap_counts`: of the last frame.
     - `shallow`: the disks' queues are shallow in gaps.
+    - `calm`: when gaps were left alone, to learn how fast requests are that nothing delays.
     - `gap`: how the gate is used within a gap.
     - `shallow_until_ns`: until then the queues stay shallow for what a gap has left; 0: no more.
     """
