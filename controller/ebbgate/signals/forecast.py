@@ -7,19 +7,15 @@ from typing import Final
 
 CUTOFF_ASYNC_RATIO: Final = 0.40
 CUTOFF_SYNC_RATIO: Final = 0.70
-SYNC_SHARE_MIN: Final = 0.9
-"""With a lower share of synchronous writes, the lower cutoff applies."""
 
 
-def cutoff_ratio(sync_share: float | None) -> float:
-    """Return the in_use level at which the kernel stops caching this mix of writes.
+def cutoff_ratio(*, mostly_sync: bool) -> float:
+    """Return the in_use level at which the kernel stops caching these writes.
 
-    `sync_share`: share (0..1) of write requests that are synchronous (O_DIRECT among them); None:
-    the cautious 40 %. Source: drivers/md/bcache/writeback.h, should_writeback().
+    `mostly_sync`: most are synchronous (O_DIRECT among them).
+    Source: drivers/md/bcache/writeback.h, should_writeback().
     """
-    if sync_share is None or sync_share < SYNC_SHARE_MIN:
-        return CUTOFF_ASYNC_RATIO
-    return CUTOFF_SYNC_RATIO
+    return CUTOFF_SYNC_RATIO if mostly_sync else CUTOFF_ASYNC_RATIO
 
 
 def dirty_room_bytes(cache_bytes: int, level_ratio: float, limit_ratio: float) -> int:

@@ -27,6 +27,7 @@ from ebbgate.signals.histogram import (
     latency_sum_ns,
     subtract,
 )
+from ebbgate.signals.sync_writes import SyncWrites, between, counted
 from ebbgate.signals.totals import Counts, add_counts, counts_shrank, tick_counts
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
@@ -102,6 +103,7 @@ class FrameState:
     - `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
     - `refused`: why the probe does not follow the volume, or empty.
     - `heat`: the newest period of misses.
+    - `sync_writes`: whether users' writes are mostly synchronous.
     """
 
     ticks: tuple[Tick, ...] = ()
@@ -112,6 +114,7 @@ class FrameState:
     destage_missing: str = ""
     refused: str = ""
     heat: HeatPeriod | None = None
+    sync_writes: SyncWrites = field(default_factory=SyncWrites)
     disturbance: DisturbanceState = field(default_factory=DisturbanceState)
 
 
@@ -145,8 +148,9 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
     """Handle a tick. Counters that went back to zero come from a restarted probe."""
     if state.ticks and counts_shrank(state.ticks[-1], tick):
         state = reset_counters(state)
+    writes = tick.arrivals[Direction.WRITE]
     if not state.ticks:
-        return replace(state, ticks=(tick,))
+        return replace(state, ticks=(tick,), sync_writes=counted(state.sync_writes, writes, 0))
     last = state.ticks[-1]
     elapsed_ns = tick.at_ns - last.at_ns
     keep_runs = 0.5 ** (elapsed_ns / RUN_HALF_LIFE_NS)
@@ -159,6 +163,7 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
         for direction in Direction
     }
     gaps = _add_gaps(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), elapsed_ns)
+    new_writes = between(last.arrivals[Direction.WRITE], writes)
     recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
     return replace(
         state,
@@ -167,6 +172,7 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
         intervals_ns=(*state.intervals_ns[-1:], elapsed_ns),
         gap_counts=gaps,
         run_bytes=runs,
+        sync_writes=counted(state.sync_writes, new_writes, elapsed_ns),
         disturbance=disturbance.on_tick(state.disturbance, last, tick),
     )
 
@@ -375,7 +381,8 @@ def _forecasts(
         room = dirty_room_bytes(cache, ratio, 1.0)
     else:
         level = ratio if found["in_use_ratio"] is None else found["in_use_ratio"]
-        room = dirty_room_bytes(cache, max(level, ratio), cutoff_ratio(sync_write_share(state)))
+        limit = cutoff_ratio(mostly_sync=state.sync_writes.mostly)
+        room = dirty_room_bytes(cache, max(level, ratio), limit)
     arriving, leaving = found.get("dirty_in_bytes_per_s"), found.get("destage_bytes_per_s")
     if arriving is None or leaving is None:
         if not state.ticks[-1].paths:
@@ -386,15 +393,3 @@ def _forecasts(
         "time_to_full_s": time_to_full_s(room, arriving, leaving),
         "time_to_clean_s": time_to_clean_s(dirty, arriving, leaving),
     }
-
-
-def sync_write_share(state: FrameState) -> float | None:
-    """Return the share (0..1) of recent write requests that were synchronous; None without any."""
-    if not state.ticks:
-        return None
-    tick = state.ticks[-1].arrivals[Direction.WRITE]
-    first = state.ticks[0].arrivals[Direction.WRITE]
-    ios = tick.ios - first.ios
-    if ios > 0:
-        return (tick.sync_ios - first.sync_ios) / ios
-    return tick.sync_ios / tick.ios if tick.ios else None

@@ -18,13 +18,8 @@ from ebbgate.units import GIB, MIB
 RATES = st.floats(min_value=0, max_value=1e10)
 
 
-@pytest.mark.parametrize(
-    ("sync_share", "ratio"), [(None, 0.40), (0.0, 0.40), (0.89, 0.40), (0.90, 0.70), (1.0, 0.70)]
-)
-def test_mostly_synchronous_writes_are_cached_to_the_higher_cutoff(
-    sync_share: float | None, ratio: float
-) -> None:
-    assert cutoff_ratio(sync_share) == ratio
+def test_synchronous_writes_are_cached_to_the_higher_cutoff() -> None:
+    assert (cutoff_ratio(mostly_sync=False), cutoff_ratio(mostly_sync=True)) == (0.40, 0.70)
 
 
 @pytest.mark.parametrize(

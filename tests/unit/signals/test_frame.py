@@ -25,7 +25,6 @@ from ebbgate.signals.frame import (
     on_tick,
     on_tracked,
     reset_counters,
-    sync_write_share,
 )
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import tick, volume_state
@@ -274,15 +273,9 @@ def test_room_depends_on_how_many_writes_are_synchronous(sync: int, limit: float
     assert frame.dirty_room_bytes == pytest.approx((limit - 0.2) * GIB, rel=1e-6)
 
 
-def test_the_sync_share_survives_a_pause_in_writing() -> None:
-    assert sync_write_share(absorbed(at(0))) is None
-    paused = absorbed(at(0, fg=writes(100, sync=95)), at(250, fg=writes(100, sync=95)))
-    assert sync_write_share(paused) == 0.95
-
-
-def test_the_sync_share_is_that_of_recent_writes() -> None:
-    turned = absorbed(at(0, fg=writes(100, sync=10)), at(250, fg=writes(150, sync=60)))
-    assert sync_write_share(turned) == 1.0
+def test_a_new_probe_forgets_no_synchronous_writes() -> None:
+    again = absorbed(at(0, fg=writes(100, sync=100)), at(250, fg=writes(0)))
+    assert again.sync_writes.mostly and len(again.ticks) == 1
 
 
 def test_time_to_full_counts_cached_writes_against_destage() -> None:
