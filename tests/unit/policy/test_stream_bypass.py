@@ -99,6 +99,28 @@ def test_the_cutoff_of_each_stance(frame: Frame, cutoff_bytes: int | None) -> No
     assert after(frame).cutoff_bytes == cutoff_bytes
 
 
+def small_files(at_ms: int, large_mib: float = 0) -> Frame:
+    """Files of 2 MiB are read in requests of 128 KiB, and maybe one that is larger."""
+    counts = list(runs(large_mib))
+    for end_kib in range(128, 2048 + 1, 128):
+        counts[(end_kib * KIB // 512).bit_length() - 1] += 5 * MIB
+    return load(at_ms, run_delta_bytes={READ: tuple(counts), WRITE: ()})
+
+
+def test_a_stream_that_goes_on_with_smaller_files_is_still_kept_out() -> None:
+    large = load(1000, read=80)
+    assert after(large).cutoff_bytes == PARAMS.cutoff_ceiling_bytes
+    later = after(large, small_files(1250))
+    assert (later.mode, later.cutoff_bytes) == (StreamMode.BYPASS, PARAMS.cutoff_floor_bytes)
+    # A large file again is kept out by that, too, so nothing flaps.
+    assert after(large, small_files(1250), load(1500, read=80)).cutoff_bytes == later.cutoff_bytes
+
+
+def test_a_few_small_files_beside_a_large_one_do_not_change_the_cutoff() -> None:
+    mixed = small_files(1250, large_mib=400)
+    assert after(load(1000, read=80), mixed).cutoff_bytes == PARAMS.cutoff_ceiling_bytes
+
+
 def test_a_short_pause_of_the_stream_changes_nothing() -> None:
     state = after(load(1000, read=80), load(2000), load(3900))
     assert state.mode is StreamMode.BYPASS

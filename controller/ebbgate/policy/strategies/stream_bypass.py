@@ -135,7 +135,7 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
     if params.by_size:
         return _by_size(state, frame, against, params)
     if state.mode is StreamMode.BYPASS:
-        return replace(state, why=against)
+        return replace(state, why=against, cutoff_bytes=_tightened(state, frame, params))
     return _take(state, StreamMode.BYPASS, against, _tight(frame, params))
 
 
@@ -198,11 +198,27 @@ def _allowed(state: StreamState, params: StreamParams) -> StreamState:
 
 def _tight(frame: Frame, params: StreamParams) -> int:
     """Return a cutoff that keeps the present streams out and spares shorter runs."""
+    return cutoff_for(_runs(frame), params.cutoff_floor_bytes, params.cutoff_ceiling_bytes)
+
+
+def _tightened(state: StreamState, frame: Frame, params: StreamParams) -> int | None:
+    """Return the cutoff; a lower one where the present one misses half of what that would catch.
+
+    A backup of large files may go on with small ones, without a pause.
+    """
+    tight, cutoff, runs = _tight(frame, params), state.cutoff_bytes, _runs(frame)
+    if cutoff is None:
+        return tight
+    return tight if 2 * bytes_beyond(runs, cutoff) < bytes_beyond(runs, tight) else cutoff
+
+
+def _runs(frame: Frame) -> list[float]:
+    """Return the bytes by length of their runs, of reads and writes together."""
     runs = [0.0] * 33
     for measured in frame.run_delta_bytes.values():
         for bucket, count in enumerate(measured):
             runs[bucket] += count
-    return cutoff_for(runs, params.cutoff_floor_bytes, params.cutoff_ceiling_bytes)
+    return runs
 
 
 def _take(state: StreamState, mode: StreamMode, why: str, cutoff: int | None) -> StreamState:
