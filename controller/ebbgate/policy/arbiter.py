@@ -8,7 +8,7 @@ stop caching writes stays open, whatever the latency was last time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from ebbgate.knobs.catalog import CONGESTED, CUTOFF, MAX_SECTORS
@@ -18,7 +18,7 @@ from ebbgate.policy import drain, evaluate, limits, overrides, rollback_guard, r
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.rollback_guard import Verdict, WatchedSetting
-from ebbgate.policy.state import OverrideChange, State, WarmChange
+from ebbgate.policy.state import ArbiterState, OverrideChange, State, WarmChange
 from ebbgate.policy.strategies import idle_destage, pressure
 from ebbgate.policy.strategies.destage_state import Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
@@ -65,8 +65,9 @@ def on_frame(state: State, frame: Frame, policy: Policy, *, applied: bool) -> St
 
 def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
     """Return the decision that applies, with every proposal; `explained` as in `evaluate`."""
-    decision = evaluate.decide(state, policy, now_ns, explained=explained)
     arbiter, verdicts = state.arbiter, _verdicts(state, policy, now_ns)
+    over = _passed_over(arbiter, policy, verdicts)
+    decision = evaluate.decide(state, policy, now_ns, explained=explained, passed_over=over)
     warms = arbiter.warm_cutoff_bytes is not None
     if not (arbiter.sets or arbiter.drain or verdicts or warms):
         return decision
@@ -176,6 +177,16 @@ def _verdicts(state: State, policy: Policy, now_ns: int) -> list[Verdict]:
     return [each for each in found if each is not None]
 
 
+def _passed_over(
+    arbiter: ArbiterState, policy: Policy, verdicts: Sequence[Verdict]
+) -> frozenset[str]:
+    """Return whose sequential cutoff does not apply: a person has set it, or the guard has."""
+    if not _STREAM_KNOBS.isdisjoint(each.override.knob for each, _ in arbiter.sets):
+        return frozenset((STREAM_BYPASS, *(rule.proposal.strategy for rule in policy.rules)))
+    suspended = any(each.setting is WatchedSetting.STREAMS for each in verdicts)
+    return frozenset((STREAM_BYPASS,)) if suspended else frozenset()
+
+
 def _streams(decision: Decision, own: list[Proposal]) -> Decision:
     """Apply the proposals of overrides and guard on cutoff, split requests and congestion."""
     knobs = {knob for proposal in own for knob, _ in proposal.knobs}
@@ -187,10 +198,7 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
             return replace(
                 decision, sequential_cutoff_bytes=cutoff, cutoff_strategy=proposal.strategy
             )
-        rolled_back = (
-            WatchedSetting.STREAMS in proposal.suppresses
-            and decision.cutoff_strategy == STREAM_BYPASS
-        )
+        rolled_back = WatchedSetting.STREAMS in proposal.suppresses and _by_streams(decision)
         if MAX_SECTORS in dict(proposal.knobs) or rolled_back:
             return replace(
                 decision,
@@ -199,6 +207,16 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
                 cutoff_strategy=proposal.strategy,
             )
     return decision
+
+
+def _by_streams(decision: Decision) -> bool:
+    """Return whether the cutoff would be stream_bypass's."""
+    wishes = (
+        each.strategy
+        for each in decision.proposals
+        if each.sequential_cutoff_bytes is not None or each.split_requests
+    )
+    return next(wishes, "") == STREAM_BYPASS
 
 
 def _above_warm_reads(decision: Decision, least: int, *, free: bool) -> tuple[Decision, Proposal]:

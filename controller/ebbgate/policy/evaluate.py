@@ -9,6 +9,7 @@ same place.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -190,11 +191,18 @@ def probe_settings(state: State, policy: Policy) -> ProbeSettings:
     return ProbeSettings(wait_ns, PACE_PERIOD_NS)
 
 
-def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
+def decide(
+    state: State,
+    policy: Policy,
+    now_ns: int,
+    *,
+    explained: bool = True,
+    passed_over: Container[str] = (),
+) -> Decision:
     """Return the decision with every proposal; if not `explained`, without their conditions.
 
     The result is the same; formatting all conditions takes longer than deciding. Rules that are off
-    are left out if not `explained`.
+    are left out if not `explained`. `passed_over`: whose cutoff does not apply, nor whose split.
     """
     frame = state.current_frame if explained else None
     volume = state.frame.volume if state.frame else ""
@@ -208,14 +216,21 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
             proposals.append(_promote_proposal(state, policy.promotion, now_ns, frame))
     proposals += [Proposal(name, why, unsupported=why) for name, why in policy.cannot.items()]
     chosen = _chosen_gate(state, policy)
-    decision = resolve(volume, now_ns, tuple(proposals), chosen)
+    decision = resolve(volume, now_ns, tuple(proposals), chosen, passed_over)
     return limits.clamp(_above_mover_reads(decision), policy.limits)
 
 
-def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...], chosen: Ruling) -> Decision:
+def resolve(
+    volume: str,
+    now_ns: int,
+    proposals: tuple[Proposal, ...],
+    chosen: Ruling,
+    passed_over: Container[str] = (),
+) -> Decision:
     """Return one decision: for each setting but the gate the first proposal wins."""
-    cutoff = next((p for p in proposals if p.sequential_cutoff_bytes is not None), _NOBODY)
-    split = next((p for p in proposals if p.split_requests), None)
+    asked = [p for p in proposals if p.strategy not in passed_over]
+    cutoff = next((p for p in asked if p.sequential_cutoff_bytes is not None), _NOBODY)
+    split = next((p for p in asked if p.split_requests), None)
     congestion = next((p for p in proposals if p.congestion_bypass is not None), _NOBODY)
     promoting = next((p for p in proposals if p.promotion is not None), _NOBODY)
     return Decision(

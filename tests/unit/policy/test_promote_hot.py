@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.promotion import ChunksMoved
 from ebbgate.model.records import Direction
 from ebbgate.policy.engine import PROMOTE_HOT, Outcome, Policy, State, WarmChange, step
-from ebbgate.policy.state import OverrideChange
+from ebbgate.policy.rollback_guard import RollbackState, Verdict, Watched, WatchedSetting
+from ebbgate.policy.state import ArbiterState, OverrideChange
 from ebbgate.policy.strategies.promote_benefit import held_out
 from ebbgate.policy.strategies.promote_stop import MOVER_CUTOFF_BYTES, PromoteParams
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamState
@@ -177,6 +179,35 @@ def test_a_cutoff_that_would_defeat_moves_is_raised() -> None:
     assert decision.cutoff_strategy == PROMOTE_HOT
     assert "1.2 MiB instead of 256 KiB (stream_bypass)" in reason(decision)
     assert run_bytes_max(MOVER_CUTOFF_BYTES) >= MIB
+
+
+def suspended(now_ns: int) -> ArbiterState:
+    """The guard has suspended stream_bypass for a second."""
+    found = Verdict(WatchedSetting.STREAMS, Direction.READ, 2e7, 3e8, 4e7, now_ns)
+    watched = Watched(suspended_until_ns=now_ns + NS_PER_S, verdict=found)
+    return ArbiterState(rollback=RollbackState({WatchedSetting.STREAMS: watched}))
+
+
+def person_set(now_ns: int) -> ArbiterState:
+    """A person has set a cutoff under which moves are still cached, in smaller pieces."""
+    each = Override(OverrideKind.SET, "bcache0", "jo", now_ns, None, "sequential_cutoff", "524288")
+    return ArbiterState(sets=((ActiveOverride(each, None), "512 KiB"),))
+
+
+@pytest.mark.parametrize(
+    ("over", "cutoff_bytes", "by"),
+    [(suspended, None, "rollback_guard"), (person_set, 512 * KIB, "override")],
+)
+def test_a_cutoff_that_does_not_apply_is_not_raised(
+    over: Callable[[int], ArbiterState], cutoff_bytes: int | None, by: str
+) -> None:
+    outcome = run(*map(frame, range(1, 4)))
+    tight = StreamState(StreamMode.BYPASS, cutoff_bytes=256 * KIB)
+    state = replace(outcome.state, streams=tight, arbiter=over(outcome.now_ns))
+    decision = replace(outcome, state=state).decision()
+    assert decision.promotion is not None
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (cutoff_bytes, by)
+    assert "cutoff" not in reason(decision)
 
 
 def test_unknown_misses_move_nothing() -> None:
