@@ -100,6 +100,31 @@ def test_a_large_free_floor_still_ends(free: float, phase: Phase) -> None:
     assert after(pressed, later, params=params).phase is phase
 
 
+def test_without_a_free_floor_a_full_cache_presses_all_the_same() -> None:
+    params = DestageParams(room_ratio_min=0.0)
+    through = {(Direction.WRITE, "writethrough"): PathLatency(200, 40 * MIB, None, None)}
+    filling = busy_frame(9000, time_to_full_s=2.0, dirty_room_bytes=80 * MIB)
+    full = [
+        busy_frame(at, paths=through, dirty_room_bytes=0, dirty_in_bytes_per_s=0.0)
+        for at in range(9250, 20_000, TICK_MS)
+    ]
+    state = after(busy_frame(1000), filling, *full, params=params)
+    assert (state.phase, state.since_ns) == (Phase.PRESSURE, filling.at_ns)
+    room = {each.signal: each for each in explanation.of_destage(state, full[-1], params)}
+    assert room["room for dirty data"].holds
+    assert must_destage(full[-1], params)
+
+
+@pytest.mark.parametrize(("room", "phase"), [(0.06, Phase.NORMAL), (0.04, Phase.WAIT)])
+def test_a_start_level_above_the_room_is_not_waited_for(room: float, phase: Phase) -> None:
+    """bcache takes dirty data up to 40 % of the cache."""
+    params = DestageParams(start_ratio=0.45)
+    tick = busy_frame(
+        1000, cache_bytes=GIB, dirty_bytes=360 * MIB, dirty_room_bytes=round(room * GIB)
+    )
+    assert after(tick, params=params).phase is phase
+
+
 def test_a_large_free_floor_does_not_forbid_every_hold() -> None:
     nearly_clean = frame(dirty_room_bytes=int(0.37 * GIB), cache_bytes=GIB)
     assert not must_destage(nearly_clean, DestageParams(room_ratio_min=0.2))

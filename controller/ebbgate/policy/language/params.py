@@ -74,7 +74,8 @@ DESTAGE: Final = (
         "start_share",
         ratio(),
         ("start_ratio",),
-        "Write-back starts in a gap if this share of the cache is dirty, and `start_size`.",
+        "Write-back starts in a gap if this share of the cache is dirty, and `start_size`; earlier"
+        " with less room than `free_floor`.",
     ),
     Param(
         "start_size",
@@ -86,8 +87,8 @@ DESTAGE: Final = (
         "free_floor",
         ratio(high=0.9),
         ("room_ratio_min",),
-        "With less room for dirty data than this share of the cache, and writes arriving, it is"
-        " written back under load.",
+        "With less room for dirty data than this share of the cache, or none, and writes arriving,"
+        " it is written back under load.",
     ),
     Param(
         "full_soon",

@@ -57,7 +57,8 @@ def _of_pressure(state: DestageState, frame: Frame, params: DestageParams) -> tu
         full_s = math.inf
     full = _condition("time to full", full_s, "<", below.full_s, _seconds)
     threshold = f"{full.threshold} (without write-back)" if pressed else full.threshold
-    room_min = below.room_ratio * (frame.cache_bytes or 0)
+    # A cache without any room presses, whatever the policy asks for.
+    room_min = max(1.0, below.room_ratio * (frame.cache_bytes or 0))
     room = _condition("room for dirty data", frame.dirty_room_bytes, "<", room_min, format_bytes)
     if room.holds and not pressure.filling(frame):
         room = replace(room, threshold=f"{room.threshold} while users write", holds=False)

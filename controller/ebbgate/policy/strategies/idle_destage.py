@@ -217,7 +217,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         return _enter(state, Phase.NORMAL, frame.at_ns, "nothing is dirty")
     if state.phase in (Phase.UNKNOWN, Phase.NORMAL):
         floor = start_bytes(frame, params)
-        if dirty < floor and not _aged(state, frame, params):
+        if dirty < floor and not _overdue(state, frame, params):
             return _stay_normal(state, frame)
         state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for an idle gap")
     if state.idle and state.phase is not Phase.DESTAGE:
@@ -280,9 +280,13 @@ def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> Dest
     return replace(state, wait=wait, learned_ns=frame.at_ns, gap_counts=frame.gap_counts)
 
 
-def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:
-    since = state.waiting_since_ns
-    return since > 0 and frame.at_ns - since >= params.age_max_ns
+def _overdue(state: DestageState, frame: Frame, params: DestageParams) -> bool:
+    """Return whether dirty data below the start level goes out, too: it is old, or fills the room.
+
+    On bcache a start level above 40 % of the cache is never reached.
+    """
+    aged = 0 < state.waiting_since_ns <= frame.at_ns - params.age_max_ns
+    return aged or pressure.little_room(frame, params.room_ratio_min)
 
 
 def _stay_normal(state: DestageState, frame: Frame) -> DestageState:

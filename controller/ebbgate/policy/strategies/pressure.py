@@ -44,13 +44,13 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     full_s = unaided_full_s(frame) if pressed else frame.time_to_full_s
     # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
-    room, cache = frame.dirty_room_bytes, frame.cache_bytes
+    room = frame.dirty_room_bytes
     # A cache without room is full also while nobody writes; the next condition asks for writes.
     if lasting and full_s is not None and full_s < below.full_s and room != 0:
         if pressed:
             return f"without write-back the cache would be full in {full_s:.0f} s"
         return f"the cache is full in {full_s:.0f} s"
-    if filling(frame) and room is not None and cache and room < below.room_ratio * cache:
+    if filling(frame) and little_room(frame, below.room_ratio):
         return "the kernel has little room left for dirty data"
     if waited_ns >= params.age_max_ns:
         return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
@@ -61,6 +61,14 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     if light and lasting and not _slow(frame, params, 1.0 if pressed else 0.5):
         return f"no idle gap, but users keep the backing device only {busy:.0%} busy"
     return ""
+
+
+def little_room(frame: Frame, least_ratio: float) -> bool:
+    """Return whether the room for dirty data is below this share of the cache, or there is none."""
+    room, cache = frame.dirty_room_bytes, frame.cache_bytes
+    if room is None or not cache:
+        return False
+    return room == 0 or room < least_ratio * cache
 
 
 def filling(frame: Frame) -> bool:
@@ -90,7 +98,7 @@ def must_destage(frame: Frame | None, params: DestageParams) -> bool:
     full_s, below = unaided_full_s(frame), bounds(params, pressed=True)
     if full_s is not None and full_s < below.full_s:
         return True
-    return frame.dirty_room_bytes < below.room_ratio * frame.cache_bytes
+    return little_room(frame, below.room_ratio)
 
 
 def unaided_full_s(frame: Frame) -> float | None:
