@@ -27,10 +27,11 @@ class Mode(StrEnum):
     ENFORCE = "enforce"
 
 
+SUSPENDED: Final = "suspended"
 UNWRITABLE: Final[Mapping[str, str]] = {
     "no cache": "no cache is attached",
     "inconsistent": "the kernel reports the volume as inconsistent: nothing is written to it",
-    "suspended": "the volume is suspended: ebbgate waits until it is resumed",
+    SUSPENDED: "the volume is suspended: ebbgate waits until it is resumed",
     "needs_check": "its metadata needs a check (cache_check, lvconvert --repair): left alone",
     "read-only": "its metadata can no longer be written: left alone",
     "failed": "the kernel reports that the cache has failed: nothing is written to it",

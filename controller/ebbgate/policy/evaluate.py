@@ -17,7 +17,7 @@ from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.promotion import ChunksMoved
 from ebbgate.model.records import Edge, QueueSample
-from ebbgate.model.volume import UNWRITABLE
+from ebbgate.model.volume import SUSPENDED, UNWRITABLE
 from ebbgate.policy import hold, limits, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, PROMOTE_HOT, STREAM_BYPASS, Policy
 from ebbgate.policy.hold import HoldState
@@ -94,15 +94,21 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
 
 
 def _not_tuned(state: State, frame: Frame, policy: Policy, why_not: str) -> State:
-    """Return the state while nothing can be tuned, as while a snapshot suspends the volume."""
+    """Return the state while nothing can be tuned.
+
+    A snapshot suspends a volume for a moment, and what rules and a hold count in hours goes on.
+    """
+    suspended = frame.state == SUSPENDED
     destage = DestageState()
     if policy.destage is not None:
         destage = idle_destage.on_frame(state.destage, frame, policy.destage, why_not)
     return State(
         destage=destage,
         congested=state.congested,
+        rules=rules.pause(state.rules) if suspended and policy.rules else RulesState(),
         frame=frame,
         arbiter=state.arbiter,
+        hold=state.hold if suspended else hold.NONE,
         promotion=_promotion(state, frame, policy, Phase.UNKNOWN),
     )
 

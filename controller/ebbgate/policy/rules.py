@@ -52,6 +52,10 @@ Groups = tuple[tuple[Check, ...], ...]
 """Holds if all checks of any group hold."""
 
 
+RuleKey = tuple[str, str]
+"""The names of its policy and of a rule."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule.
@@ -60,6 +64,8 @@ class Rule:
     - `settings`: the names of what it sets.
     - `dwell_ns`: how long `when` must hold.
     - `until`: empty: as long as `when` holds.
+    - `policy`: the name of the policy that contains it. By the schedule another one may apply for
+      some time, and have another rule of the same name.
     """
 
     name: str
@@ -69,6 +75,12 @@ class Rule:
     dwell_ns: int = 0
     until: Groups = ()
     cooldown_ns: int = 0
+    policy: str = ""
+
+    @property
+    def key(self) -> RuleKey:
+        """What its state goes by, also after an edit of the policy."""
+        return self.policy, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +99,14 @@ class RulesState:
     - `changed_ns`: setting -> its last change.
     - `in_force`: the proposals of rules that are on, in the order of the policy.
     - `evaluated`: the rules that `in_force` comes from.
+    - `paused`: none is in force until the next frame, whatever they remember.
     """
 
-    rules: Mapping[str, RuleState] = field(default_factory=dict)
+    rules: Mapping[RuleKey, RuleState] = field(default_factory=dict)
     changed_ns: Mapping[str, int] = field(default_factory=dict)
     in_force: tuple[Proposal, ...] = ()
     evaluated: tuple[Rule, ...] = ()
+    paused: bool = False
 
 
 class Measured(dict[str, Value | None]):
@@ -117,14 +131,19 @@ def on_frame(state: RulesState, frame: Frame, rules: tuple[Rule, ...], now_ns: i
     values = Measured(frame)
     stepped, changed_ns = {}, dict(state.changed_ns)
     for rule in rules:
-        before = state.rules.get(rule.name, _NEW)
+        before = state.rules.get(rule.key, _NEW)
         # By the old times: all changes of one tick count as one.
         free = interval_left_ns(state, rule, now_ns) == 0
         after = _step(before, rule, values, now_ns, free)
-        stepped[rule.name] = after
+        stepped[rule.key] = after
         if after.on is not before.on:
             changed_ns.update(dict.fromkeys(rule.settings, now_ns))
     return RulesState(stepped, changed_ns, _proposals_on(stepped, rules), rules)
+
+
+def pause(state: RulesState) -> RulesState:
+    """Put no rule in force for a moment in which nothing can be tuned; the times go on."""
+    return replace(state, paused=True)
 
 
 def in_force(state: RulesState, rules: tuple[Rule, ...]) -> tuple[Proposal, ...]:
@@ -132,6 +151,8 @@ def in_force(state: RulesState, rules: tuple[Rule, ...]) -> tuple[Proposal, ...]
 
     The policy may have changed since the last frame: then its rules of the same name stay on.
     """
+    if state.paused:
+        return ()
     return state.in_force if state.evaluated is rules else _proposals_on(state.rules, rules)
 
 
@@ -164,9 +185,11 @@ def interval_left_ns(state: RulesState, rule: Rule, now_ns: int) -> int:
     return max(0, *left) if left else 0
 
 
-def _proposals_on(states: Mapping[str, RuleState], rules: Iterable[Rule]) -> tuple[Proposal, ...]:
+def _proposals_on(
+    states: Mapping[RuleKey, RuleState], rules: Iterable[Rule]
+) -> tuple[Proposal, ...]:
     able = (rule for rule in rules if not rule.proposal.unsupported)
-    return tuple([rule.proposal for rule in able if states.get(rule.name, _NEW).on])
+    return tuple([rule.proposal for rule in able if states.get(rule.key, _NEW).on])
 
 
 def _all_hold(group: Iterable[Check], values: Mapping[str, Value | None]) -> bool | None:
@@ -207,7 +230,7 @@ def _over(rule: Rule, values: Mapping[str, Value | None]) -> bool:
 def _explained(
     state: RulesState, rule: Rule, values: Mapping[str, Value | None], now_ns: int
 ) -> Proposal:
-    mine = state.rules.get(rule.name, _NEW)
+    mine = state.rules.get(rule.key, _NEW)
     if rule.proposal.unsupported:
         return rule.proposal
     if mine.on:

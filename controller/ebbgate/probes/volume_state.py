@@ -20,10 +20,9 @@ from ebbgate.knobs.catalog import THRESHOLD, knob_row
 from ebbgate.knobs.knob import KnobPlace, ValueForm, parse_value
 from ebbgate.knobs.places import dm_reference, knob_path, knobs_of, place_folder
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
-from ebbgate.model.volume import Kind, Volume, VolumeState
+from ebbgate.model.volume import SUSPENDED, Kind, Volume, VolumeState
 from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
 
-SUSPENDED: Final = "suspended"
 _SECTORS_WRITTEN: Final = 6
 """A column of Documentation/block/stat.rst."""
 

@@ -148,6 +148,32 @@ def test_the_age_of_dirty_data_restarts_once_all_is_clean() -> None:
     assert after(*old, busy_frame(700_000, **LITTLE)).phase is Phase.NORMAL
 
 
+@pytest.mark.parametrize(
+    ("silent_s", "phase"), [(1, Phase.PRESSURE), (59, Phase.PRESSURE), (90, Phase.NORMAL)]
+)
+@pytest.mark.parametrize("what", [{"state": "suspended"}, {"idle": None}])
+def test_a_moment_without_signals_does_not_make_dirty_data_young(
+    silent_s: int, phase: Phase, what: dict[str, Any]
+) -> None:
+    """A snapshot suspends the volume, or a new probe starts."""
+    silent = busy_frame(300_000, **LITTLE, **what)
+    why_not = what.get("state", "")
+    state = idle_destage.on_frame(after(busy_frame(1000, **LITTLE)), silent, PARAMS, why_not)
+    assert state.phase is Phase.UNKNOWN
+    for at_ms in (300_000 + 1000 * silent_s, 601_000):
+        state = idle_destage.on_frame(state, busy_frame(at_ms, **LITTLE), PARAMS)
+    assert state.phase is phase
+
+
+def test_dirty_data_that_a_gap_has_written_back_is_not_old_after_a_snapshot() -> None:
+    state = after(busy_frame(1000), idle_frame(500_000))
+    assert state.phase is Phase.DESTAGE
+    state = idle_destage.on_frame(state, busy_frame(500_250), PARAMS, "suspended")
+    for at_ms in (500_500, 700_000):
+        state = idle_destage.on_frame(state, busy_frame(at_ms), PARAMS)
+    assert state.phase is Phase.WAIT
+
+
 def test_once_begun_destage_goes_on_below_the_level_at_which_it_begins() -> None:
     state = after(idle_frame(1000), idle_frame(1250, **LITTLE))
     assert state.phase is Phase.DESTAGE

@@ -45,7 +45,7 @@ def on_at(levels: dict[float, float | None], *ruled: Rule) -> list[float]:
     state, found = RulesState(), []
     for seconds, dirty in levels.items():
         state = run([at(seconds, dirty)], *ruled, state=state)
-        if state.rules[ruled[0].name].on:
+        if state.rules[ruled[0].key].on:
             found.append(seconds)
     return found
 
@@ -104,8 +104,8 @@ def test_no_setting_changes_twice_within_the_interval() -> None:
 def test_a_change_of_one_setting_does_not_hold_up_another() -> None:
     cutoff = rule("cutoff", when=BELOW, settings=("sequential_cutoff",))
     state = run([at(1, 0.5), at(2, 0.2)], rule(), cutoff)
-    assert state.rules["guard"].on
-    assert state.rules["cutoff"].on
+    assert state.rules["", "guard"].on
+    assert state.rules["", "cutoff"].on
 
 
 @settings(max_examples=12)
@@ -165,9 +165,30 @@ def test_rules_in_force_come_in_the_order_of_the_policy() -> None:
 def test_a_policy_that_changes_keeps_what_rules_of_the_same_name_remember() -> None:
     state = run([at(1, 0.5)], rule("a"), rule("b"))
     after = run([at(2, 0.3)], rule("b", until=BELOW), state=state)
-    assert after.rules.keys() == {"b"}
-    assert after.rules["b"].on
+    assert after.rules.keys() == {("", "b")}
+    assert after.rules["", "b"].on
     assert run([at(3, 0.5)], state=after) == RulesState()
+
+
+def test_a_rule_of_the_same_name_in_another_policy_remembers_nothing_of_this_one() -> None:
+    """A schedule uses the other one for an hour."""
+    night = rule(policy="drain-now", until=BELOW)
+    day = rule(policy="mine", when=((Check("dirty_ratio", ">", 0.9),),), until=BELOW)
+    state = run([at(1, 0.5)], night)
+    assert rules.in_force(state, (night,))
+    assert not rules.in_force(state, (day,))
+    state = run([at(2, 0.5)], day, state=state)
+    assert not state.in_force
+    assert reason(state, at(2, 0.5), day) == "off: its conditions do not hold"
+
+
+def test_a_pause_puts_no_rule_in_force_and_the_times_go_on() -> None:
+    dwells, on = rule("dwells", dwell_ns=6 * NS_PER_S), rule("on", until=BELOW)
+    state = rules.pause(run([at(1, 0.5)], dwells, on))
+    assert rules.in_force(state, state.evaluated) == ()
+    # The level between the two bounds keeps a rule on that was on.
+    assert [each.strategy for each in run([at(2, 0.3)], on, state=state).in_force] == ["rule on"]
+    assert run([at(7, 0.5)], dwells, state=state).rules[dwells.key].on
 
 
 def test_a_rule_that_the_cache_cannot_follow_stays_off_with_a_reason() -> None:

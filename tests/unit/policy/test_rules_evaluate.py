@@ -11,7 +11,7 @@ import pytest
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.records import Direction, Edge
-from ebbgate.policy import evaluate
+from ebbgate.policy import evaluate, rules
 from ebbgate.policy.arbiter import decision_key
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import ProbeSettings
@@ -21,11 +21,12 @@ from ebbgate.policy.state import State
 from ebbgate.policy.strategies import idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams, StreamState
-from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
+from ebbgate.units import GIB, HOUR_NS, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, decision, idle_frame, proposal
 
 ALWAYS = ((Check("dirty_data", ">", 0),),)
 NEVER = ((Check("dirty_data", "<", 0),),)
+HOUR_MS = HOUR_NS // NS_PER_MS
 OPEN, CLOSED = Gate(GateKind.OPEN), Gate(GateKind.CLOSED)
 RATE = Limits(destage_rate=Bounds(MIB, 64 * MIB))
 DEPTH = Limits(destage_depth=Bounds(1, 8))
@@ -97,13 +98,49 @@ def test_a_rule_needs_no_strategy() -> None:
     assert evaluate.gate(after(policy, busy_frame()), policy).gate == OPEN
 
 
-def test_where_nothing_can_be_tuned_no_rule_is_on() -> None:
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ("no cache", "no cache is attached"),
+        ("suspended", "the volume is suspended: ebbgate waits until it is resumed"),
+    ],
+)
+def test_where_nothing_can_be_tuned_no_rule_is_on(seen: str, why: str) -> None:
     policy = Policy(rules=(rule("drain", gate=OPEN),), limits=RATE)
-    state = after(policy, busy_frame(1000), busy_frame(1250, state="no cache"))
+    state = after(policy, busy_frame(1000), busy_frame(1250, state=seen))
     found = evaluate.decide(state, policy, 1)
     assert (evaluate.gate(state, policy).gate, found.gate) == (None, None)
-    assert found.proposals[0].unsupported == "no cache is attached"
-    assert not state.rules.in_force
+    assert found.proposals[0].unsupported == why
+    assert not rules.in_force(state.rules, policy.rules)
+
+
+def suspended(at_ms: int) -> Frame:
+    """A look while a snapshot is made: the kernel tells no levels then."""
+    unknown = dict.fromkeys(("dirty_bytes", "dirty_ratio", "cache_bytes", "dirty_room_bytes"))
+    return busy_frame(at_ms, state="suspended", **unknown)
+
+
+def test_a_snapshot_does_not_let_hours_begin_anew() -> None:
+    six_h = replace(rule("old", gate=OPEN), dwell_ns=6 * HOUR_NS)
+    hold = replace(rule("hold", gate=Gate(GateKind.HELD)), when=((Check("dirty_data", ">", 0),),))
+    for one, later_h in ((six_h, 6), (hold, 24)):
+        policy = Policy(rules=(one,))
+        begun = busy_frame(1000, dirty_room_bytes=GIB // 3)
+        state = after(policy, begun, suspended(3 * HOUR_MS))
+        assert evaluate.gate(state, policy).gate is None
+        for at_ms in (3 * HOUR_MS + 250, later_h * HOUR_MS + 2000):
+            state = evaluate.on_frame(state, replace(begun, at_ns=at_ms * NS_PER_MS), policy)
+        if one is hold:
+            assert state.hold.over == "dirty data has waited for 24.0 h"
+        else:
+            assert evaluate.gate(state, policy).by == "rule old"
+
+
+def test_a_cache_that_is_detached_lets_hours_begin_anew() -> None:
+    policy = Policy(rules=(replace(rule("old", gate=OPEN), dwell_ns=6 * HOUR_NS),))
+    detached = busy_frame(3 * HOUR_MS, state="no cache")
+    state = after(policy, busy_frame(1000), detached, busy_frame(6 * HOUR_MS + 2000))
+    assert evaluate.gate(state, policy).by == "idle_destage"
 
 
 def test_a_rule_that_comes_on_is_another_decision() -> None:

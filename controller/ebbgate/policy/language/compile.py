@@ -101,6 +101,7 @@ def _rule(rule: RuleText, kind: Kind) -> Rule:
         dwell_ns=rule.hold_ns,
         until=rule.until,
         cooldown_ns=rule.cooldown_ns,
+        policy=rule.policy,
     )
 
 

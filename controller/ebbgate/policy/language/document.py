@@ -33,7 +33,10 @@ class StrategyUse:
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """A rule, not yet compiled for a kind of cache. `settings`: values in base units, or words."""
+    """A rule, not yet compiled for a kind of cache.
+
+    `settings`: values in base units, or words. `policy`: the name of the policy that contains it.
+    """
 
     name: str
     why: str
@@ -42,6 +45,7 @@ class RuleText:
     hold_ns: int = 0
     until: Groups = ()
     cooldown_ns: int = 0
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def _document(values: PolicyValues, file: str, name_position: Position) -> Polic
         limits=values.get("limits", {}),
         objectives={name: int(value) for name, value in values.get("objectives", {}).items()},
         strategies=values.get("strategies"),
-        rules=tuple(_rule(rule) for rule in values.get("rules", ())),
+        rules=tuple(_rule(rule, values["name"]) for rule in values.get("rules", ())),
         schedule=tuple(_entry(entry) for entry in values.get("schedule", ())),
         backing_scheduler=values.get("backing_scheduler", ""),
         name_position=name_position,
@@ -83,7 +83,7 @@ def _match(values: MatchValues) -> Match:
     return Match(values.get("volume", ()), tuple(Kind(kind) for kind in values.get("kind", ())))
 
 
-def _rule(values: RuleValues) -> RuleText:
+def _rule(values: RuleValues, policy: str) -> RuleText:
     return RuleText(
         name=values["name"],
         why=values["why"].rstrip("."),
@@ -92,6 +92,7 @@ def _rule(values: RuleValues) -> RuleText:
         hold_ns=int(values.get("for", 0)),
         until=values.get("until", ()),
         cooldown_ns=int(values.get("cooldown", 0)),
+        policy=policy,
     )
 
 

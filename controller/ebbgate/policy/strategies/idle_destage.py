@@ -21,6 +21,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
 from ebbgate.policy.strategies import (
     calm_time,
+    collect_garbage,
     disk_cache_fill,
     disk_queue,
     felt_gap,
@@ -39,6 +40,8 @@ _LEARN_INTERVAL_NS = NS_PER_S
 """The wait is learned from many gaps, so not at every tick."""
 _REST_LEAK_NS = 100 * NS_PER_MS
 """One piece per this time while a rest keeps a rate."""
+_UNKNOWN_NS_MAX = 60 * NS_PER_S
+"""After so long without signals the kernel may have written back what waited."""
 _AT_ONCE_IOS = 128
 """bcache has 64 pieces under way at once: at a limit of so many in a second they are half of it."""
 
@@ -142,7 +145,7 @@ def on_frame(
         likely = _likely_until_ns(state, frame.at_ns, params)
         if likely != state.pace.likely_until_ns:
             state = replace(state, pace=replace(state.pace, likely_until_ns=likely))
-    return _collect(_transition(state, frame, params), frame, params)
+    return collect_garbage.on_frame(_transition(state, frame, params), frame, params)
 
 
 def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
@@ -214,7 +217,8 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
     if dirty == 0:
         if state.phase is Phase.NORMAL:
             return replace(state, waiting_since_ns=0) if state.waiting_since_ns else state
-        return _enter(state, Phase.NORMAL, frame.at_ns, "nothing is dirty")
+        state = _enter(state, Phase.NORMAL, frame.at_ns, "nothing is dirty")
+        return replace(state, waiting_since_ns=0)
     if state.phase in (Phase.UNKNOWN, Phase.NORMAL):
         floor = start_bytes(frame, params)
         if dirty < floor and not _overdue(state, frame, params):
@@ -299,21 +303,30 @@ def _stay_normal(state: DestageState, frame: Frame) -> DestageState:
 
 
 def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageState:
-    waiting = state.waiting_since_ns
-    if phase in (Phase.NORMAL, Phase.UNKNOWN):
-        waiting = 0
-    elif phase is Phase.WAIT and (waiting == 0 or state.phase is Phase.DESTAGE):
-        waiting = now_ns
     return replace(
         state,
         phase=phase,
         since_ns=now_ns,
         why=why,
-        waiting_since_ns=waiting,
+        waiting_since_ns=_waiting_since_ns(state, phase, now_ns),
         shallow_until_ns=0,
         collect=False,
         pace=pace.end(state.pace),
     )
+
+
+def _waiting_since_ns(state: DestageState, phase: Phase, now_ns: int) -> int:
+    """Return since when dirty data waits, from this phase on; 0: it does not, or that is unknown.
+
+    A snapshot suspends a volume for a moment, a new probe is silent for some: the time goes on.
+    """
+    since_ns = state.waiting_since_ns
+    if state.phase is Phase.UNKNOWN:
+        lost = now_ns - state.since_ns > _UNKNOWN_NS_MAX
+        since_ns = 0 if lost else since_ns
+    elif phase is Phase.NORMAL or state.phase is Phase.DESTAGE:
+        since_ns = 0
+    return now_ns if phase is Phase.WAIT and since_ns == 0 else since_ns
 
 
 def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) -> DestageState:
@@ -372,29 +385,3 @@ def _leak_bytes_per_s(state: DestageState, params: DestageParams) -> int:
     if state.resting and state.gap.rest is Rest.RATE and state.pace.completions_per_s > 0:
         return round(state.pace.piece_bytes * NS_PER_S / _REST_LEAK_NS)
     return SECTOR_BYTES
-
-
-def _collect(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
-    """Request a garbage collection once many drained buckets still count as in use.
-
-    The kernel's cutoffs compare in_use, which falls only at a collection, and the kernel starts one
-    only after 1/16 of the cache was written. Until then a drained cache absorbs no burst.
-    """
-    least = params.gc_ratio
-    if least is None or frame.in_use_ratio is None or frame.dirty_ratio is None:
-        return replace(state, collect=False) if state.collect else state
-    peak = max(state.peak_ratio, frame.dirty_ratio)
-    due = (
-        state.idle
-        and state.phase in (Phase.NORMAL, Phase.DESTAGE)
-        and frame.in_use_ratio - frame.dirty_ratio >= least
-        and peak - frame.dirty_ratio >= least
-        and frame.at_ns - state.collected_at_ns >= params.gc_interval_ns
-    )
-    if due:
-        return replace(
-            state, collect=True, collected_at_ns=frame.at_ns, peak_ratio=frame.dirty_ratio
-        )
-    if (state.collect, state.peak_ratio) == (False, peak):
-        return state
-    return replace(state, collect=False, peak_ratio=peak)
