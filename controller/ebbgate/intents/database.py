@@ -232,6 +232,7 @@ class OverrideDatabase:
                 number = open_.execute(_ADD, _row(each)).lastrowid
                 assert number is not None
                 kept.append(replace(each, id=number))
+            open_.execute(_FORGET, (_ENDED_KEPT,))
         return tuple(kept)
 
     def end(self, ended: Mapping[int, str], wall_ns: int) -> None:

@@ -191,6 +191,16 @@ def test_ended_overrides_are_bounded(path: Path, database: OverrideDatabase) -> 
         assert connection.execute("SELECT count(*) FROM overrides").fetchone() == (1000,)
 
 
+def test_overrides_that_are_only_replaced_are_bounded(
+    path: Path, database: OverrideDatabase
+) -> None:
+    for _ in range(11):
+        database.add([override(kind="hold", knob="", value="") for _ in range(100)])
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM overrides").fetchone() == (1000,)
+    assert len(database.load().overrides) == 1
+
+
 # ---- rows that make no sense --------------------------------------------------------------------
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "warm"}, "kind: unknown"),
