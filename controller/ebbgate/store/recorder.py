@@ -36,7 +36,7 @@ from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
 from ebbgate.store.log_watch import LogHeld, LogRoom
 from ebbgate.store.write_health import WriteHealth
-from ebbgate.store.write_queue import Task, WriteQueue, write_now
+from ebbgate.store.write_queue import Queued, Task, WriteQueue, write_now
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -70,10 +70,13 @@ class Recorder:
 
     def __init__(self, path: Path, limits: HistoryLimits = DEFAULT_LIMITS) -> None:
         self._connections = ConnectionManager(path, limits)
-        self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
+        self._queue: queue.Queue[Queued | _Urgent | None] = queue.Queue(_QUEUE_MAX)
         self._write_queue = WriteQueue()
         self._live: dict[str, _Live] = {}
         self._gone: dict[str, int] = {}
+        self._drops: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._undropped: set[str] = set()
+        """On the thread: volumes whose status is still in the history."""
         self._order = count()
         self._modes: dict[str, str | None] = {}
         self._sample_due_ns: dict[str, int] = {}
@@ -122,11 +125,11 @@ class Recorder:
             self._modes[volume] = "hold" if status.frozen else status.mode
 
     def drop_live(self, volume: str) -> None:
-        """Drop the status of a volume that is gone."""
+        """Drop the status of a volume that is gone, at the next flush that succeeds."""
         self._live.pop(volume, None)
         self._modes.pop(volume, None)
         self._gone[volume] = next(self._order)
-        self._later(lambda store: store.drop_live(volume))
+        self._drops.put(volume)
 
     def clear_live(self) -> None:
         """Drop the statuses that an earlier daemon left: its volumes may be gone."""
@@ -152,12 +155,12 @@ class Recorder:
     # ---- requests of people --------------------------------------------------------------------
     def intent(self, intent: IntentRow) -> None:
         """Record an accepted request; written at the next flush."""
-        self._later(lambda store: store.add_intent(intent))
+        self._later(lambda store: store.add_intent(intent), lasting=True)
 
     def intent_done(self, number: int, ok: bool, outcome: str) -> None:
         """Record the outcome of a request; written at the next flush."""
         now = time.time_ns()
-        self._later(lambda store: store.resolve_intent(number, now, ok, outcome))
+        self._later(lambda store: store.resolve_intent(number, now, ok, outcome), lasting=True)
 
     def abandon_intents(self, below: int, outcome: str) -> None:
         """Record one outcome for all pending requests with a number below `below`."""
@@ -194,9 +197,9 @@ class Recorder:
         if self._thread.is_alive():
             _LOG.error(HISTORY_NOT_FLUSHED, _NO_ANSWER, self._queue.qsize())
 
-    def _later(self, task: Task) -> None:
+    def _later(self, task: Task, *, lasting: bool = False) -> None:
         try:
-            self._queue.put_nowait(task)
+            self._queue.put_nowait(Queued(task, lasting))
         except queue.Full:
             self._health.dropped += 1
 
@@ -218,7 +221,7 @@ class Recorder:
         self._flush()
         self._connections.close()
 
-    def _take(self, item: Task | _Urgent) -> None:
+    def _take(self, item: Queued | _Urgent) -> None:
         if isinstance(item, _Urgent):
             self._flush_for(item)
         else:
@@ -257,10 +260,12 @@ class Recorder:
         live, self._live = self._live, {}
         try:
             # A copy: a caller may hold the old dict for a moment longer.
-            self._write([*self._live_tasks(dict(live))])
+            self._write([*self._drop_tasks(), *self._live_tasks(dict(live))])
         except Exception as error:
             held = error if isinstance(error, LogHeld) else None
-            if held is None or not held.status_was_written:
+            if held is not None and held.status_was_written:
+                self._undropped.clear()
+            else:
                 for volume, newest in list(live.items()):
                     self._live.setdefault(volume, newest)
             if held is None:
@@ -269,6 +274,7 @@ class Recorder:
             self._on_failure(error)
             self._connections.failed(error)
             return error
+        self._undropped.clear()
         self._on_recovery()
         return None
 
@@ -294,6 +300,12 @@ class Recorder:
                 write_now(store, newest)
                 error.status_was_written = True
             raise
+
+    def _drop_tasks(self) -> list[Task]:
+        """Return tasks that drop the statuses of volumes that are gone, or were for a while."""
+        while not self._drops.empty():
+            self._undropped.add(self._drops.get())
+        return [partial(_drop_live, volume=volume) for volume in self._undropped]
 
     def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
         """Yield tasks for the newest statuses, except those of volumes that are gone."""
@@ -326,6 +338,10 @@ class Recorder:
         over = self._health.end(time.time_ns())
         if over is not None:
             _LOG.warning(HISTORY_RECOVERED, format_ns(over[0]), over[1])
+
+
+def _drop_live(store: Store, volume: str) -> None:
+    store.drop_live(volume)
 
 
 def _set_live(store: Store, volume: str, status: VolumeStatus | DaemonStatus, wall_ns: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ebbgate.errors import EbbgateError
 from ebbgate.log_messages.history import HISTORY_RECORD_LOST
@@ -27,13 +27,20 @@ Task = Callable[[Store], None]
 """Writes one record."""
 
 
+class Queued(NamedTuple):
+    """A task; `lasting`: of those that are dropped, it is among the last."""
+
+    task: Task
+    lasting: bool = False
+
+
 class WriteQueue:
     """The tasks that are not written yet, oldest first."""
 
     def __init__(self) -> None:
-        self._tasks: list[Task] = []
+        self._tasks: list[Queued] = []
 
-    def add(self, task: Task) -> None:
+    def add(self, task: Queued) -> None:
         """Append a task."""
         self._tasks.append(task)
 
@@ -45,16 +52,23 @@ class WriteQueue:
         """
         while len(self._tasks) > _BATCH_MAX:
             check()
-            write_now(store, self._tasks[:_BATCH_MAX])
+            write_now(store, [each.task for each in self._tasks[:_BATCH_MAX]])
             del self._tasks[:_BATCH_MAX]
         check()
-        write_now(store, [*self._tasks, *newest])
+        write_now(store, [*(each.task for each in self._tasks), *newest])
         self._tasks.clear()
 
     def trim(self) -> int:
-        """Drop the oldest tasks where there are too many; return how many."""
+        """Drop the oldest tasks where there are too many; return how many.
+
+        What people asked for is kept before measurements.
+        """
         excess = max(0, len(self._tasks) - TASKS_MAX)
-        del self._tasks[:excess]
+        if excess:
+            places = range(len(self._tasks))
+            first = sorted(places, key=lambda place: (self._tasks[place].lasting, place))
+            dropped = frozenset(first[:excess])
+            self._tasks = [self._tasks[place] for place in places if place not in dropped]
         return excess
 
 

@@ -20,6 +20,7 @@ from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Mode
 from ebbgate.store import write_queue
 from ebbgate.store.db import Store
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries import History
 from tests.builders import busy_frame, decision, proposal
 from tests.unit.store.recorder_fixture import (
@@ -236,6 +237,34 @@ def test_a_dropped_volume_does_not_come_back_with_an_older_document(disk: Disk) 
         until(lambda: written(recorder), "written again")
     with closing(History.open(path)) as history:
         assert history.live_rows() == []
+
+
+def test_what_an_outage_drops_is_neither_the_end_of_a_volume_nor_a_request(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_queue, "TASKS_MAX", 50)
+    path = disk.folder / "history.db"
+    with recording(path) as recorder:
+        for name in ("bcache0", "bcache1"):
+            recorder.live(name, VolumeStatus(at_ns=1))
+        recorder.flush()
+        disk.fill()
+        recorder.decision(BIG, 0)
+        until(lambda: not recorder.health().written, "noticed")
+        recorder.drop_live("bcache1")
+        recorder.intent(IntentRow(7, "mode", "bcache1", {"mode": "advise"}, "jo", 1))
+        recorder.intent_done(7, ok=True, outcome="done")
+        for number in range(400):
+            recorder.decision(decision(proposal(reason=f"{number} {'x' * 3000}")), number)
+        until(lambda: dropped(recorder) > 300, "the oldest are given up")
+        disk.free()
+        until(lambda: written(recorder), "written again")
+        recorder.live("bcache0", VolumeStatus(at_ns=2))
+        recorder.flush()
+    with closing(History.open(path)) as history:
+        assert list(history.statuses().volumes) == ["bcache0"]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT id, outcome FROM intents").fetchall() == [(7, "done")]
 
 
 def test_a_history_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
