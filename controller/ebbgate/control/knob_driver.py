@@ -58,7 +58,7 @@ from ebbgate.units import NS_PER_S, sectors_to_bytes
 _LOG = logging.getLogger(__name__)
 _IN_GAP = (GateKind.OPEN, GateKind.PACED, GateKind.RESTING)
 _RELEASE_AGAIN_NS = 10 * NS_PER_S
-_RELEASES = ("unpin", "manual", "queues", "leftovers")
+_RELEASES = ("restore", "unpin", "manual", "queues", "leftovers")
 """Jobs that release knobs of their own. The other jobs decide anew when they are repeated."""
 _RELEASED = Gate(GateKind.RELEASED)
 
@@ -100,9 +100,8 @@ class KnobDriver:
         self._events = events
         self._now_ns = now_ns
         self._repeats = JobRepeats(now_ns)
-        self._release_due_ns = 0
         self._unreleased: set[str] = set()
-        """Knobs whose release at the end of an override, or beside somebody else's, has failed."""
+        """Knobs whose release has failed."""
         self._unreleased_due_ns = 0
         self._failing: dict[str, str] = {}
         self._held_outcomes: list[tuple[list[Outcome], int | None]] | None = None
@@ -161,17 +160,11 @@ class KnobDriver:
         if self.applied.split:
             self._repeats.request("split")
 
-    def release_again(self, why: str) -> None:
-        """Repeat a release that failed, but not at every look: the kernel may log each refusal."""
-        if self._repeats.is_due("restore") and self._now_ns() >= self._release_due_ns:
-            self._repeats.begun("restore")
-            self._release_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
-            self.release(why)
-
     def release_leftovers(self, why: str) -> None:
-        """Repeat releases of single knobs that failed, except of knobs that are set again since.
+        """Repeat releases of knobs that failed, except of knobs that are set again since.
 
-        Call it at looks during which no knob was being written.
+        Call it at looks during which no knob was being written. It does nothing at most of them:
+        the kernel may log each refusal.
         """
         if not self._unreleased or self._now_ns() < self._unreleased_due_ns:
             return
@@ -186,6 +179,11 @@ class KnobDriver:
             )
 
         self.submit("leftovers", job)
+
+    def release_what_is_left(self, why: str) -> None:
+        """Restore on the calling thread what is still owned. Only once the worker has ended."""
+        knobs = list(self.writer.owned)[::-1]
+        self._reported("leftovers", self.writer.release(knobs, Reason(RESTORE, why)), None)
 
     def _drives(self, knob: str) -> bool:
         return self.applied.drives(knob, self.writer)

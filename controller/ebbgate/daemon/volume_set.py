@@ -21,9 +21,10 @@ from ebbgate.daemon.absent_volumes import Presence, presence
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_follower import PolicyFollower
 from ebbgate.daemon.power_watch import PowerWatch
+from ebbgate.daemon.unrestored_volumes import UnrestoredVolumes
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import BLOCK, Sysfs
-from ebbgate.knobs.catalog import QUEUE_DEPTH
+from ebbgate.knobs.catalog import FLUSH, QUEUE_DEPTH
 from ebbgate.knobs.places import disk_knobs
 from ebbgate.log_messages.volumes import (
     DEVICE_MAPPER_BLOCKED,
@@ -140,6 +141,7 @@ class VolumeSet:
         self._command = command
         self._followed: dict[str, _Followed] = {}
         self._leaving: dict[str, VolumeLoop] = {}
+        self._unrestored = UnrestoredVolumes()
         self._names: frozenset[str] = frozenset()
         self._discovered_ns = 0
         self._track_again_ns = 0
@@ -204,6 +206,7 @@ class VolumeSet:
         due = now_ns - self._discovered_ns >= self._patient(_DISCOVER_NS)
         for name in list(self._leaving):
             self._finish_leaving(name)
+        self._unrestored.try_when_due(now_ns)
         reborn = [
             (name, each.loop)
             for name, each in self._followed.items()
@@ -230,11 +233,15 @@ class VolumeSet:
         )
         self._track_refused(time.monotonic_ns())
         for name, volume in found.items():
-            if name not in self.loops and name not in self._leaving and volume.cached:
+            if volume.cached and not self._is_written(name):
                 self._add(volume, states.get(name))
         for name, loop in self.loops.items():
             loop.set_disk_users(users.get(name, NO_USERS))
         self.presence = presence(volumes, self.device_mapper_blocked)
+
+    def _is_written(self, name: str) -> bool:
+        """Return whether a loop follows a volume of this name, or still restores its knobs."""
+        return name in self.loops or name in self._leaving or self._unrestored.may_write(name)
 
     def _track_refused(self, now_ns: int) -> None:
         """Ask the probe again to follow the volumes that it refused: it may have room by now."""
@@ -285,6 +292,7 @@ class VolumeSet:
 
     def _restore_leftovers(self, loop: VolumeLoop) -> None:
         """Restore what an earlier daemon changed and could not be restored at the start."""
+        self.journal.keep_unrestored(self._unrestored.hand_over(loop.volume.name))
         left = self.journal.take_unrestored(loop.volume.name)
         for entry, values in left:
             loop.writer.adopt(entry, values)
@@ -334,7 +342,7 @@ class VolumeSet:
         loop = self._leaving.get(name)
         if loop is not None and loop.worker.stop(0.0):
             del self._leaving[name]
-            self.journal.keep_unrestored(loop.writer.unrestored)
+            self._unrestored.keep(loop)
             self.rediscover()
 
     async def stop_looks(self) -> None:
@@ -349,14 +357,23 @@ class VolumeSet:
             loop.release("ebbgated stops")
         until_s, left = time.monotonic() + _STOP_S, []
         for name, loop in (self.loops | self._leaving).items():
-            if not loop.worker.stop(max(0.0, until_s - time.monotonic())):
+            left_s = 0.0 if _only_flushes(loop) else max(0.0, until_s - time.monotonic())
+            if not loop.worker.stop(left_s) and not _only_flushes(loop):
                 _LOG.error(KNOB_WRITE_HANGS, name)
-                left.append(name)
-            elif loop.writer.unrestored:
+            if loop.writer.unrestored:
                 left.append(name)
             self._recorder.drop_live(name)
+        self._unrestored.try_at_end(max(1.0, until_s - time.monotonic()))
         self._recorder.drop_live(DAEMON)
-        return left
+        return [*left, *self._unrestored.names]
+
+
+def _only_flushes(loop: VolumeLoop) -> bool:
+    """Return whether the kernel writes dm-writecache back, which takes long, and nothing is left to
+    be restored.
+    """
+    write = loop.writer.current_write
+    return write is not None and write[0] == FLUSH and not loop.writer.unrestored
 
 
 def _later(after_ns: int, call: Callable[[], None]) -> None:

@@ -48,7 +48,7 @@ class VolumeSetHarness:
         self.folder = folder
         self.fake: FakeSysfs = fake_bcache(folder / "sys")
         self.sysfs = WatchedSysfs(folder / "sys", NO_DM)
-        (folder / "state").mkdir()
+        (folder / "state").mkdir(parents=True)
         self.recorder = Recorder(folder / "state/history.db")
         self.last_written = LastWritten(folder / "last-written")
         self.journal = JournalWriter(folder / "state/journal.db", self.last_written)
