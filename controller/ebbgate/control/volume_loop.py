@@ -170,8 +170,6 @@ class VolumeLoop:
             self.driver.apply_other_knobs(
                 other_knobs(decision, self.policy), self.decision_count, retry=knobs_settled
             )
-        elif knobs_settled and self.mode is not Mode.ENFORCE:
-            self.driver.release_again(RELEASE_FAILED)
         self.promotion = decision.promotion if self.acts else None
         self._send_probe_settings(outcome)
         self.events.sample(frame)

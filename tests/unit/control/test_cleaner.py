@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.actuators import ownership
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.knobs.catalog import TABLE
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import JournalEntry
 from ebbgate.units import NS_PER_S
 from tests.builders import journal_entry
@@ -103,6 +105,30 @@ def test_no_cleaner_takes_the_place_of_another_table(
     harness.settle()
     assert (harness.cache.kind, harness.cache.table) == (kind, table)
     assert harness.kept.written[-1].error == why
+
+
+def test_a_cleaner_that_a_killed_daemon_left_is_replaced_once_the_kernel_takes_the_old_table(
+    harness: DmLoopHarness,
+) -> None:
+    old, new = (f"0 {LENGTH_SECTORS} cache {each}" for each in (CACHE_TABLE, CLEANER_TABLE))
+    harness.cache.table = CLEANER_TABLE
+    path = knob_path(harness.volume, TABLE)
+    assert path is not None
+    device = ownership.identify(harness.sysfs, path)
+    harness.loop.writer.adopt(
+        JournalEntry(NAME, TABLE, path, old, new, "this boot", 5, "clean", "asked for", *device),
+        (new, new),
+    )
+    harness.dm.fails["reload"] = errno.EBUSY
+    harness.loop.release("left by an earlier ebbgated")
+    harness.settle()
+    harness.tick()
+    assert harness.cache.table == CLEANER_TABLE
+    harness.dm.fails.clear()
+    for _ in range(44):
+        harness.tick()
+    assert harness.cache.table == CACHE_TABLE
+    assert TABLE not in harness.loop.writer.owned
 
 
 def test_no_cleaner_is_loaded_before_the_older_table_is_back(harness: DmLoopHarness) -> None:

@@ -7,7 +7,10 @@ import errno
 
 import pytest
 
+from ebbgate.actuators.reason import Reason
+from ebbgate.control.knob_jobs import cutoff_job
 from ebbgate.model.decision import GateKind, OutcomeKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import tick, volume_state
@@ -104,6 +107,41 @@ def test_a_restore_that_failed_is_tried_again(enforced: LoopHarness) -> None:
     enforced.now_ms += 10_000
     enforced.tick()
     assert enforced.knobs() == enforced.before
+
+
+def test_a_restore_that_failed_is_tried_again_in_enforce_too(enforced: LoopHarness) -> None:
+    """The policy sets this knob no more, so that no decision writes it."""
+    reason = Reason("stream_bypass", "a stream")
+    enforced.loop.driver.submit("cutoff", cutoff_job(MIB, reason))
+    enforced.settle()
+    enforced.sysfs.before["sequential_cutoff"] = failing(errno.EIO)
+    for mode in (Mode.ADVISE, Mode.ENFORCE):
+        enforced.loop.set_mode(mode, "a person")
+        enforced.settle()
+    assert enforced.knob("sequential_cutoff") == str(MIB)
+    del enforced.sysfs.before["sequential_cutoff"]
+    enforced.now_ms += 10_000
+    enforced.tick()
+    assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"]
+    assert "sequential_cutoff" not in enforced.loop.writer.owned
+
+
+def test_a_restore_that_is_tried_again_leaves_a_person_s_knob_alone(
+    enforced: LoopHarness,
+) -> None:
+    enforced.sysfs.before["writeback_delay"] = failing(errno.EIO)
+    enforced.loop.set_mode(Mode.ADVISE, "a person")
+    enforced.settle()
+    wanted = Override(OverrideKind.SET, "bcache0", "jo", 1, None, "sequential_cutoff", str(8 * MIB))
+    enforced.loop.set_overrides([ActiveOverride(wanted, None)])
+    for _ in range(3):
+        enforced.tick()
+    assert enforced.knob("sequential_cutoff") == str(8 * MIB)
+    before = len(enforced.kept.written)
+    for _ in range(120):
+        enforced.tick()
+    assert {each.action.knob for each in enforced.kept.written[before:]} == {"writeback_delay"}
+    assert enforced.knob("sequential_cutoff") == str(8 * MIB)
 
 
 def test_a_repeated_failure_is_logged_once(
