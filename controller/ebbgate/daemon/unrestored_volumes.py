@@ -6,15 +6,18 @@ The disks of a volume stay when its cache goes, and a write to one of them may f
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future, wait
 from typing import Final
 
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.knobs.catalog import knob_row
+from ebbgate.log_messages.volumes import KNOB_JOB_FAILED
 from ebbgate.model.decision import JournalEntry
 from ebbgate.units import NS_PER_S
 
+_LOG = logging.getLogger("ebbgated")
 _AGAIN_NS: Final = 10 * NS_PER_S
 """The kernel may log each refusal."""
 
@@ -68,8 +71,12 @@ class UnrestoredVolumes:
 
         def work() -> None:
             for loop in loops:
-                loop.driver.release_what_is_left(why)
-                _want_nothing(loop)
+                try:
+                    loop.driver.release_what_is_left(why)
+                    _want_nothing(loop)
+                except Exception:
+                    # A bug with one volume must not keep the others from being restored.
+                    _LOG.exception(KNOB_JOB_FAILED, loop.volume.name)
 
         self._trying = self._worker.submit(work)
         return self._trying
