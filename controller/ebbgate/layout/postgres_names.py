@@ -40,6 +40,10 @@ _RELATIONS: Final = f"""
 SELECT json_object_agg(pg_relation_filepath(oid::regclass), {RELATION_NAME})
 FROM pg_class WHERE pg_relation_filepath(oid::regclass) IS NOT NULL"""
 """By the path in the data folder: numbers of files repeat in other tablespaces."""
+_NO_PASSWORD: Final = "passfile=/nonexistent"
+"""Anybody may make a folder that looks like a server's, and listen: no password of root's own file
+(~/.pgpass) must go there. psql is let in without one, or not at all.
+"""
 _AS_POSTGRES: Final = ("runuser", "-u", "postgres", "--")
 
 Run = Callable[..., Completed]
@@ -147,4 +151,13 @@ def _place(folder: Path) -> str:
     port, socket = lines[_PORT_LINE].strip(), lines[_SOCKET_LINE].strip()
     if not port.isdigit() or not socket.startswith("/") or re.search(r"['\\]", socket):
         return ""
-    return f"host='{socket}' port={port}"
+    return f"host='{socket}' port={port} {_NO_PASSWORD}{_peer(folder)}"
+
+
+def _peer(folder: Path) -> str:
+    """Return that the server must run as the owner of its data folder, if that has a name."""
+    try:
+        owner = folder.owner()
+    except (OSError, KeyError):
+        return ""
+    return "" if re.search(r"['\\]", owner) else f" requirepeer='{owner}'"

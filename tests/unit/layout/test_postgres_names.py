@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from getpass import getuser
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,10 @@ def test_segments_and_forks_have_the_name_of_their_relation(server: FakeServer) 
         "shop.orders",
         "shop.orders_pkey",
     ]
+    place = f"host='/run/postgresql' port=5433 passfile=/nonexistent requirepeer='{getuser()}'"
     assert [call[7].split(" connect")[0] for call in server.calls] == [
-        "host='/run/postgresql' port=5433 dbname='postgres'",
-        "host='/run/postgresql' port=5433 dbname='shop'",
+        f"{place} dbname='postgres'",
+        f"{place} dbname='shop'",
     ]
 
 

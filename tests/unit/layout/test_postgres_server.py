@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from getpass import getuser
 from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 
 import pytest
 
@@ -49,6 +53,76 @@ CREATE VIEW trap.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE false;
 ALTER DATABASE shop SET search_path = trap, public, pg_catalog;
 """
 """What the owner of a database can make, and what a superuser who asks must not run."""
+
+
+class Trap:
+    """A socket that looks like a PostgreSQL's, beside a folder that looks like its data folder. It
+    asks each client for a password, in clear text, and keeps what it gets.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.got: list[bytes] = []
+        (folder / "base/5").mkdir(parents=True)
+        lines = ["123", str(folder), "1700000000", "5432", str(folder), "", "1 2", "ready"]
+        (folder / "postmaster.pid").write_text("\n".join(lines))
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(folder / ".s.PGSQL.5432"))
+        self._socket.listen()
+        Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client = self._socket.accept()[0]
+                with client:
+                    self.got.append(client.recv(4096))
+                    client.sendall(b"R" + (8).to_bytes(4) + (3).to_bytes(4))
+                    self.got.append(client.recv(4096))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Iterator[Trap]:
+    made = Trap(tmp_path)
+    yield made
+    made.close()
+
+
+_ASK = """
+import sys
+from pathlib import Path
+from ebbgate.layout.postgres_names import RelationNames
+print(RelationNames().name_of(Path(sys.argv[1])))
+"""
+
+
+def test_no_server_gets_a_password_of_root(trap: Trap, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, for another home in a mount namespace of its own")
+    passwords, users, file = (tmp_path / name for name in (".pgpass", "passwd", "base/5/7"))
+    passwords.write_text("*:*:*:*:secret\n")
+    passwords.chmod(0o600)
+    others = [line for line in Path("/etc/passwd").read_text().splitlines() if line[:5] != "root:"]
+    users.write_text("\n".join([f"root:x:0:0:root:{tmp_path}:/bin/sh", *others, ""]))
+    script = 'mount --bind "$1" /etc/passwd; shift; exec "$@"'
+    words = ["unshare", "-m", "sh", "-euc", script, "sh", users, sys.executable, "-c", _ASK, file]
+    found = subprocess.run(words, check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == str(file)
+    assert trap.got, "psql has connected"
+    assert b"secret" not in b"".join(trap.got)
+
+
+def test_a_server_of_somebody_else_than_the_owner_of_the_folder_is_not_asked(
+    trap: Trap, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to give a folder to somebody else")
+    os.chown(tmp_path, 65534, 65534)
+    file = tmp_path / "base/5/7"
+    assert RelationNames().name_of(file) == str(file)
+    assert not b"".join(trap.got)
 
 
 class Server:
