@@ -59,7 +59,7 @@ class CacheFacts:
         size = opened["bytes"]
         if self.block_bytes:
             return need_of_blocks(size, self._blocks(opened), self.block_bytes)
-        return need(size, opened["pieces"], step_bytes(self.bucket_bytes, 0))
+        return need(size, step_bytes(self.bucket_bytes, 0))
 
     def _blocks(self, opened: Mapping[str, Any]) -> int:
         """Return how many blocks it touches: at most, where the worker was not asked."""

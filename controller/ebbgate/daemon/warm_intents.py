@@ -21,7 +21,7 @@ from ebbgate.daemon.warm_process import WarmProcess
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, UsageError
 from ebbgate.intents.validation import Intent, IntentArgs
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.model.hot_set import fitting, ranges_to_text
+from ebbgate.model.hot_set import HotSet, fitting, part_in_text, ranges_to_text
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume
 from ebbgate.model.warm import JOBS_MAX, JobAction, JobState, JobStatus
@@ -168,8 +168,7 @@ class WarmIntents:
             "observed_ns": found.observed_ns,
             "ranges": ranges_to_text(found.ranges),
         }
-        size, count = format_bytes(found.total_bytes), len(found.ranges)
-        return f"{volume.title}: {size} in {count} ranges, {watched}", data
+        return f"{volume.title}: {_saved_text(found, str(data['ranges']))}, {watched}", data
 
     # ---- events of the daemon ------------------------------------------------------------------
     def on_tick(self, name: str) -> None:
@@ -340,6 +339,14 @@ def _hot_request(loop: VolumeLoop, args: IntentArgs, before_bytes: int) -> OpenR
     left = "that earlier jobs leave in" if before_bytes else "in"
     left_out = {f"beyond the room {left} the cache, the coldest": cut} if cut else {}
     return OpenRequest(_of_device(volume, ranges), left_out)
+
+
+def _saved_text(found: HotSet, ranges_text: str) -> str:
+    """Return how much of what is hot is in the text, and how much did not fit into it."""
+    kept = part_in_text(found, ranges_text)
+    said = f"{format_bytes(kept.total_bytes)} in {len(kept.ranges)} ranges"
+    lost_bytes = found.total_bytes - kept.total_bytes
+    return f"{said} (without {format_bytes(lost_bytes)}, the coldest)" if lost_bytes else said
 
 
 def _check(loop: VolumeLoop, opened: Opened, cache_bytes: int, before_bytes: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from ebbgate.layout import dm_table, fiemap, images
 from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.mapping import Below, Layer, LayerKind, Layers, Segment, still_holds
 from ebbgate.layout.mounts import Mounts
+from ebbgate.layout.path_handle import path_handle, reopened
 from ebbgate.probes.dm_status import lvm_name
 from ebbgate.units import SECTOR_BYTES, sectors_to_bytes
 
@@ -129,15 +130,16 @@ class ChainReader:
         return Layer(LayerKind.IMAGE, name, size, segments, image)
 
     def _add_path(self, path: Path) -> str:
-        status = _status(path)
-        if stat.S_ISBLK(status.st_mode):
-            return self._add_number(_number(status.st_rdev), str(path))
-        if stat.S_ISDIR(status.st_mode):
-            raise UsageError(f"{path} is a folder", f"name its files: '{path}/**/*'")
-        if not stat.S_ISREG(status.st_mode):
-            raise UsageError(f"{path} is neither a file nor a block device")
-        with _opened(path) as handle:
-            return self._add_file(path, handle, os.fstat(handle))
+        with _seen(path) as place:
+            status = os.fstat(place)
+            if stat.S_ISBLK(status.st_mode):
+                return self._add_number(_number(status.st_rdev), str(path))
+            if stat.S_ISDIR(status.st_mode):
+                raise UsageError(f"{path} is a folder", f"name its files: '{path}/**/*'")
+            if not stat.S_ISREG(status.st_mode):
+                raise UsageError(f"{path} is neither a file nor a block device")
+            with _opened(path, place) as handle:
+                return self._add_file(path, handle, status)
 
     def _add_file(self, path: Path, handle: int, status: os.stat_result) -> str:
         mount = self._mounts.of(handle)
@@ -240,7 +242,8 @@ def _loop_offset(name: str, file: str) -> int:
 
     Another file may have taken its place, or be there in this mount namespace.
     """
-    status = _status(Path(file))
+    with _seen(Path(file)) as place:
+        status = os.fstat(place)
     try:
         found = loop_device.read_loop_file(name, file)
     except OSError as error:
@@ -279,18 +282,21 @@ def _extent_segment(extent: fiemap.Extent, device: str) -> Segment:
     return Segment(extent.offset_bytes, extent.length_bytes, below, why=why)
 
 
-def _status(path: Path) -> os.stat_result:
-    try:
-        return path.stat()
-    except OSError as error:
-        raise _not_opened(path, error) from error
+@contextmanager
+def _seen(path: Path) -> Iterator[int]:
+    with ExitStack() as closing:
+        try:
+            place = closing.enter_context(path_handle(path))
+        except OSError as error:
+            raise _not_opened(path, error) from error
+        yield place
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    """Open for reading; a pipe that has taken the file's place does not block."""
+def _opened(path: Path, place: int) -> Iterator[int]:
+    """Open a file that was seen at this path."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = reopened(place)
     except OSError as error:
         raise _not_opened(path, error) from error
     try:

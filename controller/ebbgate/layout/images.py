@@ -24,6 +24,7 @@ from typing import Final, TypeGuard
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.run import Completed, run
 from ebbgate.layout.mapping import Below, Segment
+from ebbgate.layout.path_handle import path_handle, reopened
 from ebbgate.text import clean_text
 from ebbgate.units import MIB
 
@@ -97,12 +98,13 @@ def qcow2_segments(path: Path, layer: str) -> tuple[int, tuple[Segment, ...]]:
 
 def _opened(path: Path, closing: ExitStack) -> int:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with path_handle(path) as place:
+            if not stat.S_ISREG(os.fstat(place).st_mode):
+                raise Unavailable(f"{path} is no regular file", "name the image itself")
+            handle = reopened(place)
     except OSError as error:
         raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
     closing.callback(os.close, handle)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        raise Unavailable(f"{path} is no regular file", "name the image itself")
     return handle
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ebbgate.units import INT64_MAX, MIB
@@ -83,6 +83,11 @@ def ranges_to_text(ranges: Iterable[ChunkRange]) -> str:
         parts.append(part)
         end = each.end
     return ",".join(parts)
+
+
+def part_in_text(found: HotSet, text: str) -> HotSet:
+    """Return what of a hot set is in the text of its ranges."""
+    return replace(found, ranges=found.ranges[: text.count(",") + 1])
 
 
 def ranges_from_text(text: str) -> tuple[ChunkRange, ...]:

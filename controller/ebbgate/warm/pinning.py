@@ -17,7 +17,7 @@ from typing import Final
 
 from ebbgate.model.volume import Kind
 from ebbgate.units import DAY_NS, HOUR_NS, MINUTE_NS, NS_PER_S, doubled, format_bytes, format_ratio
-from ebbgate.warm.plan import blocks_max, blocks_text
+from ebbgate.warm.plan import blocks_text
 
 READS_PER_S_MAX: Final = 500
 """Touches of a volume: some 2% of what a SATA SSD can do."""
@@ -48,9 +48,12 @@ def step_bytes(bucket_bytes: int, block_bytes: int) -> int:
     return block_bytes or bucket_bytes // 2
 
 
-def need(size_bytes: int, pieces: int, step: int) -> Need:
-    """Return what a file of so many pieces takes at most of bcache, which caches what is read."""
-    return Need(size_bytes, size_bytes, blocks_max(size_bytes, pieces, step))
+def need(size_bytes: int, step: int) -> Need:
+    """Return what a file takes at most of bcache, which caches what is read.
+
+    Touches are so far apart through all of its pieces (`plan.spread`), however many these are.
+    """
+    return Need(size_bytes, size_bytes, -(-size_bytes // step))
 
 
 def need_of_blocks(size_bytes: int, blocks: int, block_bytes: int) -> Need:

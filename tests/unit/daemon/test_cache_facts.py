@@ -30,7 +30,7 @@ def test_blocks_that_were_not_counted_are_as_many_as_they_can_be() -> None:
 
 def test_bcache_caches_what_is_read() -> None:
     assert BCACHE.taken_bytes(SCATTERED) == 900 * 4 * KIB
-    assert BCACHE.need(SCATTERED) == Need(900 * 4 * KIB, 900 * 4 * KIB, 915)
+    assert BCACHE.need(SCATTERED) == Need(900 * 4 * KIB, 900 * 4 * KIB, 15)
 
 
 def test_a_worker_is_asked_for_the_blocks_of_dm_cache_alone() -> None:

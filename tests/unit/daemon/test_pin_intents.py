@@ -126,7 +126,7 @@ def test_a_round_that_misses_have_ended_is_continued(people: People) -> None:
         people.passes(6 * MINUTE_NS)
         if people.state() is PinState.WARMING:
             people.job_ends()
-    assert [each["first"] for each in people.touches[:3]] == [0, 20, 40 % 33]
+    assert [each["first"] for each in people.touches[:3]] == [0, 20, 40 % 32]
 
 
 def test_a_cancelled_warm_up_leaves_the_pin(people: People) -> None:

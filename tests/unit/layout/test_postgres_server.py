@@ -107,7 +107,8 @@ def test_no_server_gets_a_password_of_root(trap: Trap, tmp_path: Path) -> None:
     others = [line for line in Path("/etc/passwd").read_text().splitlines() if line[:5] != "root:"]
     users.write_text("\n".join([f"root:x:0:0:root:{tmp_path}:/bin/sh", *others, ""]))
     script = 'mount --bind "$1" /etc/passwd; shift; exec "$@"'
-    words = ["unshare", "-m", "sh", "-euc", script, "sh", users, sys.executable, "-c", _ASK, file]
+    apart = ("unshare", "-m", "sh", "-euc", script, "sh", str(users))
+    words = (*apart, sys.executable, "-c", _ASK, str(file))
     found = subprocess.run(words, check=True, capture_output=True, text=True)
     assert found.stdout.strip() == str(file)
     assert trap.got, "psql has connected"

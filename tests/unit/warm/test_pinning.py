@@ -18,6 +18,7 @@ from ebbgate.warm.pinning import (
     step_bytes,
     warm_again_ns,
 )
+from ebbgate.warm.plan import Piece, spread
 
 BCACHE, DM_CACHE = Kind.BCACHE, Kind.DM_CACHE
 
@@ -27,9 +28,14 @@ def test_each_bucket_is_touched_twice_and_each_block_once() -> None:
     assert step_bytes(0, 64 * KIB) == 64 * KIB
 
 
-def test_touches_are_counted_with_pieces_that_begin_within_a_step() -> None:
-    assert need(10 * MIB, 3, MIB) == Need(10 * MIB, 10 * MIB, 13)
-    assert need(1, 1, MIB) == Need(1, 1, 2)
+def test_a_file_takes_as_many_touches_as_steps_whatever_its_pieces_are() -> None:
+    assert need(10 * MIB, MIB) == Need(10 * MIB, 10 * MIB, 10)
+    assert need(1, MIB) == Need(1, 1, 1)
+    for pieces in (1, 3, 640):
+        length = 10 * MIB // pieces
+        parts = [Piece(n * length, n * 64 * MIB, length) for n in range(pieces)]
+        for first in range(0, MIB, 128 * KIB):
+            assert len(list(spread(parts, MIB, first))) <= need(10 * MIB, MIB).reads
 
 
 @pytest.mark.parametrize(
