@@ -75,7 +75,7 @@ LAB_TESTS ?= not full
 # Tracked and new files; a file that is only deleted in the work tree is no longer looked at.
 SOURCES = git ls-files -co --exclude-standard
 SHELL_SOURCES = { $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'; $(SOURCES) '*.sh'; } | sort -u
-C_SOURCES = $(SOURCES) '*.c' '*.h' | xargs -r ls -d 2>/dev/null
+C_SOURCES = $(SOURCES) '*.c' '*.h' | { xargs -r ls -d 2>/dev/null || true; }
 
 # $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line. TIER_FD: reports
 # its start at once, since make buffers the rest until the tier is over (`make test`).
@@ -102,9 +102,10 @@ include packaging/packages.mk
 .PHONY: deps venv lock
 deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab $(BUILD)/.deps-web ## install the Debian packages that are missing (root or sudo)
 
+# One after the other, also with -j: apt waits for no other one that updates its lists.
 $(BUILD)/.deps-%: packaging/deps.txt packaging/install-deps
 	@mkdir -p $(BUILD)
-	packaging/install-deps $*
+	flock $(BUILD)/.deps.lock packaging/install-deps $*
 	@touch $@
 
 venv: $(VENV)/.stamp ## development tools, pinned, in build/venv
@@ -261,9 +262,11 @@ demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbg
 	@$(PY) -m tests.lab.demo $(if $(KEEP),--keep)
 
 # ---- install -------------------------------------------------------------------------------------
+# Folders that are not ebbgate's alone keep their mode, which `install -d` would set.
 .PHONY: install uninstall clean
 install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(LIBDIR)
+	umask 022; mkdir -p $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR)
+	install -d $(DESTDIR)$(LIBDIR)
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
 	cd controller && find ebbgate -name '*.py' \
 		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;

@@ -7,7 +7,8 @@ bcache_bytes() {
     awk -v t="$1" 'BEGIN {
         n = index("kMGTPEZY", substr(t, length(t)))
         if (t ~ /[0-9]$/) n = 0
-        printf "%d", (t + 0) * 1024 ^ n }'
+        # Not %d: the mawk of Debian 12 ends at 2 GiB.
+        printf "%.0f", int((t + 0) * 1024 ^ n) }'
 }
 
 # knob FILE: its content; from a list of choices the chosen one. Empty if there is no such file.

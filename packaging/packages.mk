@@ -13,7 +13,7 @@ CLEAN_ENV := env -u MAKEFLAGS -u MAKELEVEL -u PYTHONPATH -u PYTHONPYCACHEPREFIX
 source-tree: webui
 	rm -rf $(SOURCE_TREE)
 	umask 022; mkdir -p $(SOURCE_TREE)/webui/dist; cp -r packaging/debian $(SOURCE_TREE)/debian
-	$(SOURCES) -z | xargs -0 ls -d 2> /dev/null | tar -cf - --mode=u=rwX,go=rX -T - | tar -xf - -C $(SOURCE_TREE)
+	$(SOURCES) -z | { xargs -0 ls -d 2> /dev/null || true; } | tar -cf - --mode=u=rwX,go=rX -T - | tar -xf - -C $(SOURCE_TREE)
 	install -m 644 $(UI)/* $(SOURCE_TREE)/webui/dist
 	packaging/debian-changelog $(VERSION) '$(VERSION_DAY)' > $(SOURCE_TREE)/debian/changelog
 	cp packaging/rpm/ebbgate.spec $(SOURCE_TREE)/ebbgate.spec

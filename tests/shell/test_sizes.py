@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +15,40 @@ from tests.shell.recorded import GIB, REPO
 KIB, MIB = 1 << 10, 1 << 20
 
 
-def answer(line: str) -> str:
+def answer(line: str, first_path: Path | None = None) -> str:
     """Return the output of a shell line that uses functions of lib.sh."""
     script = f". {REPO}/lvm-scripts/lib.sh; EXTENT_BYTES={4 * MIB} CHUNKS_MAX=1000000; {line}"
+    path = os.environ["PATH"] if first_path is None else f"{first_path}:{os.environ['PATH']}"
     return subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, check=True, timeout=30
+        ["bash", "-c", script],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
     ).stdout.strip()
+
+
+@pytest.mark.parametrize("awk", ["awk", "mawk"])
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        ("0", 0),
+        ("512", 512),
+        ("63.9M", 67_004_006),
+        ("1.9G", 2_040_109_465),
+        ("150.0G", 150 * GIB),
+        ("2.3T", 2_528_876_743_884),
+    ],
+)
+def test_what_the_kernel_prints_is_read_by_every_awk(
+    text: str, size_bytes: int, awk: str, tmp_path: Path
+) -> None:
+    """The mawk of a fresh Debian prints no whole number above 2 GiB."""
+    found = shutil.which(awk)
+    assert found, f"this test needs {awk}"
+    (tmp_path / "awk").symlink_to(found)
+    assert answer(f"bcache_bytes {text}", tmp_path) == str(size_bytes)
 
 
 @pytest.mark.parametrize(

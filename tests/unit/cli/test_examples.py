@@ -75,7 +75,7 @@ def test_the_job_fails_and_reports_each_error_at_its_line(repository: Path) -> N
 
 
 # ---- configuration management -------------------------------------------------------------------
-def run_playbook(repository: Path) -> subprocess.CompletedProcess[str]:
+def run_playbook(repository: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Run the playbook on this machine, with a folder of the test for /etc/ebbgate/policies.d."""
     playbook = Path(program.find("ansible-playbook"))
     modules = playbook.parents[1] / "lib/python3/dist-packages"
@@ -84,7 +84,7 @@ def run_playbook(repository: Path) -> subprocess.CompletedProcess[str]:
     words += ["-e", f"policy_dir={repository / 'policies.d'}"]
     words += ["-e", "ansible_python_interpreter=/usr/bin/python3"]
     return subprocess.run(
-        ["/usr/bin/python3", str(playbook), *words],
+        ["/usr/bin/python3", str(playbook), *words, *more],
         cwd=repository,
         env={
             "PATH": path_of(repository),
@@ -114,6 +114,17 @@ def test_the_playbook_installs_right_policies_and_reloads_once(repository: Path)
     assert (repository / "policies.d/nas.yaml").read_text() == EXAMPLE
     assert modes(repository) == (0o755, 0o644)
     assert (repository / "systemctl.log").read_text() == "reload ebbgated\n"
+
+
+@pytest.mark.full
+def test_a_dry_run_of_the_playbook_checks_and_installs_nothing(repository: Path) -> None:
+    found = run_playbook(repository, "--check")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert not (repository / "policies.d").exists()
+    (repository / "policies/bad.yaml").write_text(EXAMPLE.replace("version: 1", "version: x"))
+    found = run_playbook(repository, "--check")
+    assert found.returncode != 0
+    assert "bad.yaml" in found.stdout
 
 
 @pytest.mark.full

@@ -34,6 +34,25 @@ def test_folders_that_rules_would_take_for_others_are_refused(
     assert f"{name}='{value}' {why}" in done.stderr
 
 
+def test_install_leaves_the_modes_of_shared_folders_alone(tmp_path: Path) -> None:
+    """Debian may give /usr/local/bin to the group staff."""
+    for name in ("bin", "sbin"):
+        (tmp_path / "usr/local" / name).mkdir(parents=True)
+        (tmp_path / "usr/local" / name).chmod(0o2775)
+    made = [
+        step
+        for step in steps_of("install", f"DESTDIR={tmp_path}").splitlines()
+        if "mkdir" in step or step.lstrip().startswith("install -d")
+    ]
+    assert made
+    subprocess.run(["sh", "-euc", "\n".join(made)], check=True)
+    modes = {
+        name: (tmp_path / "usr/local" / name).stat().st_mode & 0o7777 for name in ("bin", "sbin")
+    }
+    assert modes == {"bin": 0o2775, "sbin": 0o2775}
+    assert (tmp_path / "usr/local/lib/systemd/system").is_dir() or (tmp_path / "etc").is_dir()
+
+
 def test_uninstall_keeps_the_services_until_the_knobs_are_back() -> None:
     """A restore that fails ends it: what is still installed must start again at the next boot."""
     argv = [*PRINTS_ONLY, "uninstall"]

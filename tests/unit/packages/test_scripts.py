@@ -170,11 +170,19 @@ def test_a_removal_recommends_a_reboot_only_where_it_helps(host: Host, remove: R
     assert "do what its message says" in said[69]
 
 
-@pytest.mark.parametrize(("code", "calls"), [(0, ["stop", "disable"]), (74, ["stop"])])
-def test_an_erasure_of_rpm_that_fails_leaves_the_service_enabled(
-    host: Host, code: int, calls: list[str]
+@pytest.mark.parametrize(
+    ("code", "ran", "calls"),
+    [
+        (0, True, ["is-active", "stop", "disable"]),
+        (74, True, ["is-active", "stop", "start"]),
+        (74, False, ["is-active", "stop"]),
+    ],
+)
+def test_an_erasure_of_rpm_that_fails_leaves_the_service_as_it_was(
+    host: Host, code: int, *, ran: bool, calls: list[str]
 ) -> None:
     host.stand_in("ebbgate", f"exit {code}")
+    host.stand_in("systemctl", f"case $1 in is-active) exit {0 if ran else 3} ;; esac")
     assert host.run(rpm("preun"), "0").returncode == (1 if code else 0)
     found = [call.split()[1] for call in host.calls() if call.startswith("systemctl")]
     assert found == calls
