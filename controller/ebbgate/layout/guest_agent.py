@@ -12,19 +12,23 @@ import array
 import contextlib
 import errno
 import fcntl
+import fnmatch
 import glob
+import itertools
 import json
 import os
 import stat
 import struct
 import subprocess
 import sys
+from collections import abc
 
 VERSION = 1
 PROC = "/proc/self"
 MAPPED = ("ext2", "ext3", "ext4", "xfs")
 FILES_MAX = 10000
 ERRORS_MAX = FILES_MAX - 1  # One more says what was left out.
+NAMES_MAX = 1000000  # That one pattern may look at.
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 EXTENTS_MAX = 100000
 FIEMAP = 0xC020660B
@@ -50,6 +54,7 @@ class Agent:
 
     def __init__(self) -> None:
         self.files = {}  # type: dict[str, dict[str, object]]
+        self.inodes = set()  # type: set[tuple[int, int]]
         self.devices = {}  # type: dict[str, dict[str, object]]
         self.errors = []  # type: list[dict[str, str]]
         self.left_out = 0
@@ -57,26 +62,30 @@ class Agent:
 
     def document(self) -> dict[str, object]:
         """Each layer names only layers behind it."""
-        layers = list(self.files.values()) + list(self.devices.values())[::-1]
+        files = sorted(self.files)
+        layers = [self.files[path] for path in files] + list(self.devices.values())[::-1]
         errors = list(self.errors)
         if self.left_out:
             why = f"one of {self.left_out} that are left out: at most {FILES_MAX} files are mapped"
             errors.append(failure(self.left_out_first, why))
         return {
             "ebbgate_agent": VERSION,
-            "files": list(self.files),
+            "files": files,
             "layers": layers,
             "errors": errors,
         }
 
     def add_all(self, pattern: str) -> None:
         """Add what a pattern matches. Without wildcards it is a path, which has to be a file."""
-        paths = sorted(glob.glob(pattern, recursive=True))
-        if not paths:
-            self._fail(pattern, "no such file")
-        named = glob.escape(pattern) == pattern
-        for path in paths:
-            self.add(os.path.abspath(path), named)
+        named, why = not glob.has_magic(pattern), "no such file"
+        try:
+            for path in matches(pattern):
+                why = ""
+                self.add(os.path.abspath(path), named)
+        except Refused as error:
+            why = str(error)
+        if why:
+            self._fail(pattern, why)
 
     def add(self, path: str, named: bool) -> None:
         """Add a file, or the reason why it cannot be mapped. `named`: its path is no pattern's.
@@ -90,15 +99,18 @@ class Agent:
                 self._fail(path, error.strerror or "cannot be found")
             return
         try:
-            mode = os.fstat(handle).st_mode
-            if stat.S_ISREG(mode):
-                self._map(path, handle)
-            elif named and not stat.S_ISDIR(mode):
+            status = os.fstat(handle)
+            inode = (status.st_dev, status.st_ino)
+            if stat.S_ISREG(status.st_mode):
+                # A pattern may match several links to one file.
+                if named or inode not in self.inodes:
+                    self._map(path, handle, inode)
+            elif named and not stat.S_ISDIR(status.st_mode):
                 self._fail(path, "no regular file")
         finally:
             os.close(handle)
 
-    def _map(self, path: str, found: int) -> None:
+    def _map(self, path: str, found: int, inode: tuple[int, int]) -> None:
         """Open and add a regular file. `found`: its handle, which cannot read."""
         if path in self.files:
             return
@@ -115,6 +127,7 @@ class Agent:
             return
         try:
             self.files[path] = self._file(path, handle)
+            self.inodes.add(inode)
         except Refused as error:
             self._fail(path, str(error))
         except OSError as error:
@@ -181,6 +194,73 @@ class Agent:
         return segment(start, length, [], why=f"below a device of type {kind}")
 
 
+def matches(pattern: str) -> abc.Iterator[str]:
+    """Yield each path that a pattern matches once, hidden ones, too.
+
+    A part `**` stands for any number of folders, but for no link to one, which may lead back; as
+    the last part it stands for all that is below. Raises Refused if there are too many names.
+    """
+    path = os.path.join(os.getcwd(), pattern)
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if parts[-1:] == ["**"]:
+        parts.append("*")
+    todo, looked_at = [("/", with_skipped({0}, parts))], itertools.count(1)
+    while parts and todo:
+        folder, numbers = todo.pop()
+        for path, found in search(folder, numbers, parts, looked_at):
+            numbers_below = with_skipped(found, parts)
+            if len(parts) in numbers_below:
+                yield path
+            if numbers_below - {len(parts)}:
+                todo.append((path, numbers_below - {len(parts)}))
+
+
+def search(
+    folder: str, numbers: set[int], parts: list[str], looked_at: abc.Iterator[int]
+) -> abc.Iterator[tuple[str, set[int]]]:
+    """Yield each path in a folder that one of these parts matches, and which may match below it."""
+    names = {parts[number] for number in numbers if not glob.has_magic(parts[number])}
+    listed = any(glob.has_magic(parts[number]) for number in numbers)
+    for entry in entries_of(folder, looked_at) if listed else ():
+        names.discard(entry.name)
+        found = set().union(*(following(entry, number, parts) for number in numbers))
+        if found:
+            yield entry.path, found
+    for name in sorted(names):
+        # Also in a folder that may not be listed.
+        path = os.path.join(folder, name)
+        if os.path.lexists(path):
+            yield path, {number + 1 for number in numbers if parts[number] == name}
+
+
+def following(entry: os.DirEntry[str], number: int, parts: list[str]) -> set[int]:
+    """Return the part that may match below an entry, if this one matches it."""
+    deep = parts[number] == "**"
+    if deep or fnmatch.fnmatchcase(entry.name, parts[number]):
+        with contextlib.suppress(OSError):  # Such as a link to itself.
+            if number + 1 == len(parts) or entry.is_dir(follow_symlinks=not deep):
+                return {number if deep else number + 1}
+    return set()
+
+
+def with_skipped(numbers: set[int], parts: list[str]) -> set[int]:
+    """Add the parts behind each `**`, which may stand for no folder."""
+    found = set(numbers)
+    for number, part in enumerate(parts):
+        if part == "**" and number in found:
+            found.add(number + 1)
+    return found
+
+
+def entries_of(folder: str, looked_at: abc.Iterator[int]) -> abc.Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder; nothing of one that cannot be listed."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if next(looked_at) > NAMES_MAX:
+                raise Refused(f"more than {NAMES_MAX} names to look at: some files are left out")
+            yield entry
+
+
 def failure(path: str, why: str) -> dict[str, str]:
     """A path that is not mapped, and why."""
     return {"path": path if path.isprintable() else ascii(path), "why": why}
@@ -190,13 +270,7 @@ def layer(
     kind: str, name: str, size: int, segments: list[dict[str, object]], about: str = ""
 ) -> dict[str, object]:
     """As `ebbgate layout show --json` prints it."""
-    return {
-        "kind": kind,
-        "name": name,
-        "size_bytes": size,
-        "segments": segments,
-        "about": about,
-    }
+    return {"kind": kind, "name": name, "size_bytes": size, "segments": segments, "about": about}
 
 
 def segment(
