@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
-from ebbgate.kernel.run import Completed
+from ebbgate.kernel.run import Completed, run
 from ebbgate.layout.mysql import tables
 from tests.lab.host import start, stop
 from tests.waiting import until
@@ -24,22 +24,31 @@ CREATE TABLE shop.`or-ders` (id INT PRIMARY KEY, name VARCHAR(40));
 INSERT INTO shop.`or-ders` VALUES (1, 'needle-in-a-table');
 CREATE TABLE shop.days (day INT) PARTITION BY RANGE (day)
     (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20));
+CREATE TABLE shop.far (id INT PRIMARY KEY) DATA DIRECTORY = '{far}';
 CREATE TABLE shop.old (id INT) ENGINE=MyISAM;
 FLUSH TABLES shop.`or-ders` FOR EXPORT; UNLOCK TABLES;
 """
 
 
 class FakeMysql:
-    """Answers as the client does. `calls`: its command lines."""
+    """Answers as the client does. `files`: of the table; None: the user may not know them.
+
+    `calls`: its command lines.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.stdout, self.stderr, self.exit_code = f"{folder}/\n", "", 0
+        self.files: list[str] | None = []
         self.calls: list[Sequence[str]] = []
 
     def __call__(self, argv: Sequence[str], *, timeout_s: float, check: bool) -> Completed:
         assert 0 < timeout_s < 60
         assert not check
         self.calls.append(argv)
+        if "FILES" in argv[-1]:
+            rows = "".join(f"{name.encode().hex().upper()}\n" for name in self.files or ())
+            denied = "" if self.files is not None else "ERROR 1227 (42000): Access denied\n"
+            return Completed(tuple(argv), int(bool(denied)), rows, denied)
         return Completed(tuple(argv), self.exit_code, self.stdout, self.stderr)
 
 
@@ -69,6 +78,37 @@ def test_files_of_a_table_are_found(mysql: FakeMysql, asked: str, files: list[st
 def test_a_file_in_another_folder_is_followed(mysql: FakeMysql) -> None:
     (found,) = tables("shop.far", run_program=mysql)
     assert found.files == (Path("/srv/fast/shop/far.ibd"),)
+
+
+def test_files_that_mysql_8_tells_of_are_found(mysql: FakeMysql, tmp_path: Path) -> None:
+    """It keeps no .isl file, so that only p0 and p1 are seen in the folder of the database."""
+    mysql.files = ["/mnt/fast/shop/days#p#p2#sp#s0.ibd", "./shop/days#p#p1.ibd"]
+    (days,) = tables("shop.days", run_program=mysql)
+    here = (tmp_path / f"shop/days{name}.ibd" for name in ("#P#p0", "#p#p1"))
+    assert days.files == (Path("/mnt/fast/shop/days#p#p2#sp#s0.ibd"), *here)
+    mysql.files = ["/mnt/fäst x/shop/whole.ibd"]
+    (whole,) = tables("shop.whole", run_program=mysql)
+    assert whole.files == (Path("/mnt/fäst x/shop/whole.ibd"),)
+
+
+def test_mysql_is_asked_by_the_name_of_the_file(mysql: FakeMysql) -> None:
+    tables("shop.a-b", "/srv/my.cnf", run_program=mysql)
+    (_, asked) = mysql.calls
+    assert asked[:2] == ["mysql", "--defaults-extra-file=/srv/my.cnf"]
+    assert asked[-1].startswith("/*!80000 SELECT "), "MariaDB and MySQL 5.7 have .isl files"
+    assert f"'{b'shop/a@002db'.hex().upper()}'" in asked[-1]
+
+
+def test_files_that_mysql_8_does_not_tell_of_are_not_left_out(mysql: FakeMysql) -> None:
+    mysql.files = None
+    error = refusal(mysql, "shop.days")
+    assert error.message.endswith("the files of shop/days are: ERROR 1227 (42000): Access denied")
+    assert "PROCESS" in error.hint
+
+
+def test_a_table_without_files_may_be_in_several_places(mysql: FakeMysql, tmp_path: Path) -> None:
+    hint = refusal(mysql, "shop.none").hint
+    assert f"{tmp_path}/ibdata1, or it has a general tablespace or a DATA DIRECTORY" in hint
 
 
 @pytest.mark.timeout(20)
@@ -146,7 +186,8 @@ def options() -> Iterator[str]:
             until(socket.exists, "the socket of the server", within_s=100)
             file = folder / "client.cnf"
             file.write_text(f"[client]\nsocket={socket}\nuser=root\n")
-            command = ["mysql", f"--defaults-extra-file={file}", "-e", _SETUP]
+            setup = _SETUP.format(far=folder / "data-far")
+            command = ["mysql", f"--defaults-extra-file={file}", "-e", setup]
             subprocess.run(command, check=True, timeout=100)
             yield str(file)
         finally:
@@ -160,7 +201,38 @@ def test_tables_of_a_real_server_are_found(options: str) -> None:
     assert b"needle-in-a-table" in orders.files[0].read_bytes()
     (days,) = tables("shop.days", options)
     assert len(days.files) == 2
+    (far,) = tables("shop.far", options)
+    assert far.files == (Path(options).parent / "data-far/shop/far.ibd",)
+    assert far.files[0].is_file()
     (old,) = tables("shop.old", options)
     assert [file.suffix for file in old.files] == [".MYD", ".MYI"]
     with pytest.raises(NotFound, match=r"shop\.none has no file of its own"):
         tables("shop.none", options)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_the_query_for_mysql_8_finds_the_files_of_one_table(options: str) -> None:
+    """MariaDB runs it on rows as MySQL 8 has them."""
+    rows = {
+        "./shop/a@002db.ibd": "shop/a-b",
+        "/far/shop/a@002db#p#p0#sp#s0.ibd": "shop/a-b#p#p0#sp#s0",
+        "./shop/A@002db.ibd": "shop/A-b",
+        "./shop/a@002db2.ibd": "shop/a-b2",
+        "/other/shop/a@002db.ibd": "general",
+    }
+    table = " UNION ".join(
+        f"SELECT '{a}' FILE_NAME, '{b}' TABLESPACE_NAME" for a, b in rows.items()
+    )
+
+    def as_mysql_8(argv: Sequence[str], *, timeout_s: float, check: bool) -> Completed:
+        query = argv[-1].replace("/*!80000", "").replace("*/", "")
+        query = query.replace("information_schema.FILES", f"({table}) AS files")
+        return run([*argv[:-1], query], timeout_s=timeout_s, check=check)
+
+    data = Path(options).parent / "data"
+    (found,) = tables("shop.a-b", options, as_mysql_8)
+    assert found.files == (
+        Path("/far/shop/a@002db#p#p0#sp#s0.ibd"),
+        data / "shop/a@002db.ibd",
+    )
