@@ -27,6 +27,7 @@ from tests.fake_sysfs import FakeSysfs, fake_bcache
 from tests.intent_fixture import IntentHarness
 from tests.unit.web import web_fixture
 from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
+from tests.without_rights import NOBODY, without_rights
 
 BOOT_ID = "this boot"
 NOW_NS = 1_700_000_000_000_000_000
@@ -84,6 +85,15 @@ class Cli:
         out, err = self._capture.readouterr()
         return Result(code, out, err)
 
+    def as_nobody(self, *words: str) -> Result:
+        """Run a command as a user without rights, after once as root.
+
+        The first run imports what is imported late: others may not be allowed to read the code.
+        """
+        self(*words)
+        self.euid = NOBODY
+        return Result(**without_rights(lambda: asdict(self(*words))))
+
     @property
     def journal_path(self) -> Path:
         return self.state_dir / "journal.db"
@@ -127,6 +137,12 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return Cli(tmp_path, capsys)
+
+
+@pytest.fixture
+def open_cli(cli: Cli, open_folder: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Another machine, into whose folders everybody may look."""
+    return Cli(open_folder, capsys)
 
 
 @pytest.fixture(scope="session")

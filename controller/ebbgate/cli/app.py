@@ -111,7 +111,9 @@ class _FilledPath(click.Path):
 
 
 def _path_option(name: str, metavar: str, about: str) -> Callable[[Command], Command]:
-    return click.option(name, type=_FilledPath(path_type=Path), metavar=metavar, help=about)
+    return click.option(
+        name, type=_FilledPath(path_type=Path, readable=False), metavar=metavar, help=about
+    )
 
 
 @click.group(cls=Commands, epilog=EPILOG)

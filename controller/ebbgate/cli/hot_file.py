@@ -94,7 +94,7 @@ def load(path: Path) -> SavedHotSet:
     except FileNotFoundError as error:
         raise NotFound(f"{path}: no such file", _HINT) from error
     except PermissionError as error:
-        raise PermissionDenied(f"{path} cannot be read", "see its owner and mode") from error
+        raise PermissionDenied(f"no access to {path}", "run this as root") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", _HINT) from error
     lines = data.splitlines()

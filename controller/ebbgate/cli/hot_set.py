@@ -22,7 +22,7 @@ from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import discover
 
 _HINT: Final = "for example ebbgate warm --save FILE bcache0"
-_FILE: Final = click.Path(path_type=Path)
+_FILE: Final = click.Path(path_type=Path, readable=False)
 _OPTIONS: Final = (
     click.option(
         "--save",

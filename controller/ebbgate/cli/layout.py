@@ -23,7 +23,7 @@ from ebbgate.cli.context import (
     with_context,
 )
 from ebbgate.cli.relations import Tables, table_options
-from ebbgate.errors import EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.errors import EbbgateError, NotFound, PermissionDenied, Unavailable, UsageError
 from ebbgate.layout import guest, guest_agent
 from ebbgate.layout.images import ImageFormat
 from ebbgate.layout.locate import Located, Locator, expand
@@ -95,7 +95,7 @@ def agent() -> None:
 
 
 @layout.command()
-@click.argument("path", nargs=-1, type=click.Path())
+@click.argument("path", nargs=-1, type=click.Path(readable=False))
 @table_options
 @click.option(
     "--image",
@@ -188,6 +188,8 @@ def _said(file: str) -> guest.GuestLayout:
     try:
         with click.open_file(file, "rb") as opened:
             return guest.read_document(opened.fileno())
+    except PermissionError as error:
+        raise PermissionDenied(f"no access to {file}", "run this as root") from error
     except OSError as error:
         raise NotFound(f"{file} cannot be read: {error.strerror}") from error
 

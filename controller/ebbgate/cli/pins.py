@@ -25,7 +25,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 @click.command()
-@click.argument("path", type=click.Path())
+@click.argument("path", type=click.Path(readable=False))
 @with_context
 def pin(context: Context, path: str) -> None:
     """Keep the file PATH in the cache of its volume until it is unpinned or gone.
@@ -45,7 +45,7 @@ def pin(context: Context, path: str) -> None:
 
 
 @click.command()
-@click.argument("pin", type=click.Path(), metavar="PATH|NUMBER")
+@click.argument("pin", type=click.Path(readable=False), metavar="PATH|NUMBER")
 @with_context
 def unpin(context: Context, pin: str) -> None:
     """End a pin, given by its path or by its number in `ebbgate pins`.

@@ -15,7 +15,7 @@ import click
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, with_context
 from ebbgate.cli.replay_history import draw_gates, history_run
-from ebbgate.errors import NotFound, UsageError
+from ebbgate.errors import NotFound, PermissionDenied, UsageError
 from ebbgate.model.decision import Gate
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.defaults import Policy
@@ -42,7 +42,7 @@ _COLOURS = {"-": "red", "+": "green", " ": "dim"}
 
 
 @click.command()
-@click.argument("file", type=click.Path(), required=False)
+@click.argument("file", type=click.Path(readable=False), required=False)
 @click.option(
     "--policy",
     default=ADAPTIVE,
@@ -127,6 +127,8 @@ def _open(file: str) -> Iterator[IO[str]]:
     try:
         with Path(file).open(encoding="utf-8", errors="replace") as lines:
             yield lines
+    except PermissionError as error:
+        raise PermissionDenied(f"no access to {file}", "run this as root") from error
     except OSError as error:
         raise NotFound(f"{file}: {error.strerror}", "give the path of a recording") from error
 

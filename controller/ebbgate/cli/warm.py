@@ -46,7 +46,7 @@ WarmRequest = tuple[Volume | str | None, dict[str, Any]]
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATH]...")
+@click.argument("paths", nargs=-1, type=click.Path(readable=False), metavar="[PATH]...")
 @click.option("--range", "part", metavar="VOLUME:FROM-TO", help="Warm a part of a volume.")
 @table_options
 @click.option("--indexes", is_flag=True, help="Warm the indexes of each --relation, too.")

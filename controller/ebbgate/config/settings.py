@@ -242,9 +242,9 @@ def _from_file(path: Path | None) -> Config:
             return defaults
         raise ConfigError(f"{file}: no such file", "check the path, or omit --config") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{file}: cannot be read: {error}", "it must be readable and in UTF-8"
-        ) from error
+        closed = isinstance(error, PermissionError)
+        step = "run this as root" if closed else "it must be readable and in UTF-8"
+        raise ConfigError(f"{file}: cannot be read: {error}", step) from error
     try:
         document = tomllib.loads(text)
     except RecursionError as error:

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +19,8 @@ from ebbgate.units import NS_PER_S
 from tests.builders import live_status
 from tests.fake_dm import FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, fake_bcache
+from tests.without_rights import without_rights
 
-NOBODY = 65534
 DAEMON = DaemonStatus(
     probe=ProbeStatus("ebpf", "running", signals={"path": "ok", "heat": "no"}),
 )
@@ -34,31 +31,6 @@ def fake(open_folder: Path) -> FakeSysfs:
     made = fake_bcache(open_folder / "sys")
     made.write("/sys/kernel/btf/vmlinux", "")
     return made
-
-
-def without_rights(work: Callable[[], Any]) -> Any:
-    """The result of `work` in a child that runs as the user nobody."""
-    readable, writable = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setgid(NOBODY)
-                os.setuid(NOBODY)
-            os.write(writable, json.dumps(work()).encode())
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writable)
-    with os.fdopen(readable, "rb") as pipe:
-        output = pipe.read()
-    _, status = os.waitpid(pid, 0)
-    assert status == 0, "the child failed"
-    return json.loads(output)
 
 
 def ids(document: dict[str, Any]) -> list[str]:
