@@ -22,15 +22,17 @@ _GREET_S = 1.0
 class Link:
     """The state of the daemon and its last statuses.
 
-    `answers`: False if it runs but does not answer. `left_behind`: knobs that were changed and that
-    no running daemon manages.
+    `alive`: None if that is unknown without root. `answers`: False if it runs but does not answer.
+    `left_behind`: knobs that were changed and that no running daemon manages;
+    `left_behind_known`: False if only root can know them.
     """
 
-    alive: bool
+    alive: bool | None
     pid: int | None
     answers: bool = True
     statuses: Statuses = field(default_factory=Statuses)
     left_behind: tuple[JournalEntry, ...] = ()
+    left_behind_known: bool = True
 
     @property
     def daemon(self) -> DaemonStatus | None:
@@ -41,6 +43,12 @@ class Link:
         """Return the status of a volume if it is recent."""
         live = self.statuses.volumes.get(name)
         return live if self.alive and live and live.fresh(now_ns) else None
+
+    def owners_known(self, name: str) -> bool:
+        """Whether it is known which knobs ebbgate has set, of a volume without a recent status."""
+        if self.alive:
+            return self.answers and name not in self.statuses.volumes
+        return self.alive is not None and self.left_behind_known
 
     def volumes(self, now_ns: int) -> list[VolumeStatus]:
         """Return the statuses of all volumes that have a recent one."""
@@ -68,18 +76,31 @@ def look(context: Context) -> Link:
         return link or Link(alive=False, pid=None)
     link = link or _by_freshness(statuses, context.wall_ns())
     left = () if link.alive else _left_behind(context)
-    return replace(link, statuses=statuses, left_behind=left)
+    return replace(
+        link, statuses=statuses, left_behind=left or (), left_behind_known=left is not None
+    )
 
 
-def _left_behind(context: Context) -> tuple[JournalEntry, ...]:
-    """Return knobs that are not restored; none unless root, who alone may read the journal.
+def look_as_far_as_allowed(context: Context) -> Link:
+    """Return the same; what this process may not read is unknown. Raises Unavailable."""
+    try:
+        return look(context)
+    except PermissionDenied:
+        link = _greeted(context) or Link(alive=None, pid=None)
+        return replace(link, left_behind_known=False)
+
+
+def _left_behind(context: Context) -> tuple[JournalEntry, ...] | None:
+    """Return knobs that are not restored; None unless root, who alone may read the journal.
 
     Raises Unavailable for a damaged file.
     """
     try:
         return tuple(journal.read(context.config.journal_path, context.boot_id))
-    except (NothingRecorded, PermissionDenied):
+    except NothingRecorded:
         return ()
+    except PermissionDenied:
+        return None
     except sqlite3.Error as error:
         raise Unavailable(f"the journal cannot be read: {error}", "run ebbgate restore") from error
 

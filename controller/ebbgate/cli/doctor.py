@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from ebbgate.cli.context import Context, Document, Seconds, emit, volume_argument, with_context
-from ebbgate.cli.daemon_status import Link, look
+from ebbgate.cli.daemon_status import Link, look_as_far_as_allowed
 from ebbgate.cli.doctor_view import draw
 from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
 from ebbgate.cli.status import hidden_document
@@ -54,7 +54,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
     probe = signals.check(context.config.probe_path)
     spent = _cost(context, measure)
     # Last: the daemon's status is valid for a few seconds only, and a measurement takes that long.
-    link = _link(context)
+    link = look_as_far_as_allowed(context)
     document: dict[str, Any] = {
         "kernel": {
             "release": os.uname().release,
@@ -141,11 +141,3 @@ def _ended_by_exception() -> Iterator[None]:
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(_SIGNALLED + number)
-
-
-def _link(context: Context) -> Link:
-    """Treat missing access to the daemon's files as no daemon: the rest is still useful."""
-    try:
-        return look(context)
-    except PermissionDenied:
-        return Link(alive=False, pid=None)

@@ -40,7 +40,7 @@ def draw(
     draw_hidden(page, document)
     for volume, found in zip(volumes, document["volumes"], strict=True):
         page.gap()
-        _volume(page, volume, found, all_knobs=all_knobs)
+        _volume(page, volume, found, link, all_knobs=all_knobs)
     for found in document["absent"]:
         page.gap()
         page.heading(found["volume"], "not here")
@@ -96,8 +96,8 @@ def _cost(page: Page, cost: Document) -> None:
     )
 
 
-def _volume(page: Page, of: Volume, volume: Document, *, all_knobs: bool) -> None:
-    mode = volume["mode"] or "not managed"
+def _volume(page: Page, of: Volume, volume: Document, link: Link, *, all_knobs: bool) -> None:
+    mode = volume["mode"] or ("mode unknown" if link.alive is None else "not managed")
     headline = f"{volume['kind']} {volume['cache_mode'] or ''}, {volume['state'] or '?'} - {mode}"
     page.heading(volume["title"], headline)
     backing, caches = format.device(of.backing), format.caches(of)
@@ -109,7 +109,10 @@ def _volume(page: Page, of: Volume, volume: Document, *, all_knobs: bool) -> Non
         page.line(
             f"{len(volume['knobs'])} knobs, {tuned} of them tuned (list them: --knobs)", indent=2
         )
-    if not volume["advice"]:
+    if any(knob["owner"] == "unknown" for knob in volume["knobs"]):
+        step = "see journalctl -u ebbgated" if link.alive else "run this as root"
+        page.line(f"no advice on knobs that ebbgate may have set: {step}", indent=2)
+    elif not volume["advice"]:
         page.line("no problems found", "green", indent=2)
     for advice in volume["advice"]:
         _advice(page, volume, advice)

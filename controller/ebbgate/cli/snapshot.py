@@ -58,12 +58,19 @@ class VolumeView:
 
 
 def view_volume(context: Context, link: Link, volume: Volume) -> VolumeView:
-    """Return the daemon's status of a volume; what it does not know, or all, is from sysfs."""
+    """Return the daemon's status of a volume; what it does not know, or all, is from sysfs.
+
+    Without a status knobs have two more owners: `left behind`, by a daemon that has ended, and
+    `unknown`.
+    """
     now_ns, state = context.wall_ns(), read_state(context.sysfs, volume, time.monotonic_ns())
     found = link.volume(volume.name, now_ns)
     status = found.status if found else VolumeStatus()
     levels = {each: getattr(state, each) for each in STATE_LEVELS if getattr(status, each) is None}
-    knobs = dict(status.knobs) or {name: KnobStatus(value) for name, value in state.knobs.items()}
+    owner = "kernel" if found or link.owners_known(volume.name) else "unknown"
+    knobs = dict(status.knobs) or {
+        name: KnobStatus(value, owner=owner) for name, value in state.knobs.items()
+    }
     for entry in link.left_behind:
         if entry.volume == volume.name and entry.knob in knobs:
             value = knobs[entry.knob].value

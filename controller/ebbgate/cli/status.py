@@ -309,7 +309,7 @@ def _changed_knobs(page: Page, status: VolumeStatus) -> None:
             knob.owner,
         )
         for name, knob in status.knobs.items()
-        if knob.owner != "kernel"
+        if knob.owner not in ("kernel", "unknown")
     ]
     if rows:
         page.gap()
@@ -347,6 +347,8 @@ def draw_daemon(page: Page, link: Link, *, indent: int = 0) -> None:
         page.line(text, "bold red", indent=indent)
     elif link.alive:
         _draw_running(page, link.pid, status, indent)
+    elif link.alive is None:
+        page.line("whether ebbgated runs is unknown: run this as root", "yellow", indent=indent)
     else:
         text = "ebbgated is not running: nothing is measured; start it: systemctl start ebbgated"
         page.line(text, "yellow", indent=indent)

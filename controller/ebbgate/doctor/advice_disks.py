@@ -20,6 +20,7 @@ from ebbgate.doctor.model import (
     udev_rule,
     write_command,
 )
+from ebbgate.knobs.catalog import QUEUE_DEPTH
 from ebbgate.model.volume import Device
 
 # What one SATA disk takes (NCQ). No request can overtake those inside a disk.
@@ -161,9 +162,10 @@ def depth(facts: Facts) -> Iterator[Advice]:
     """EBB-103: a rotating disk that takes many requests at once."""
     for device in facts.disks:
         inside = depth_inside(device)
-        if not device.rotational or inside is None or inside <= DEPTH_MAX:
-            continue
         disk = facts.disk(device.name)
+        ours = f"{QUEUE_DEPTH}:{disk}" in facts.owned
+        if not device.rotational or inside is None or inside <= DEPTH_MAX or ours:
+            continue
         if facts.kind(device.name) is DiskKind.SINGLE and device.queue_depth is not None:
             yield _depth_of_a_drive(disk, inside)
         else:

@@ -64,7 +64,8 @@ def knob_advice(
 
 def congested(facts: Facts) -> Iterator[Advice]:
     """EBB-205: congestion thresholds above 0."""
-    read, write = (facts.state.knobs.get(knob, "0") for knob in CONGESTED)
+    knobs = {name: value for name, value in facts.state.knobs.items() if name not in facts.owned}
+    read, write = (knobs.get(knob, "0") for knob in CONGESTED)
     if (read, write) == ("0", "0"):
         return
     # A threshold of 0 is off (drivers/md/bcache/io.c, bch_bbio_count_io_errors).

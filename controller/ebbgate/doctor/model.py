@@ -144,10 +144,10 @@ class Facts:
     `cache_disks`: below the cache's devices.
 
     `kinds`: by device name; `whole_disks`: the disk of each device that is a partition; `drives`:
-    by the name of the disk. `owned`: knobs that ebbgate has set. `discards`: cache devices with
-    `discard` on; `io_errors`: counts by device name. `cachevol`: whether one LV has data and
-    metadata of dm-cache; None: unknown. `multipath`: by the name of a path, the multipath device
-    whose scheduler serves in place of the path's. `encrypted`: devices of dm-crypt below the
+    by the name of the disk. `owned`: knobs that ebbgate has set, or may have set. `discards`: cache
+    devices with `discard` on; `io_errors`: counts by device name. `cachevol`: whether one LV has
+    data and metadata of dm-cache; None: unknown. `multipath`: by the name of a path, the multipath
+    device whose scheduler serves in place of the path's. `encrypted`: devices of dm-crypt below the
     backing device; `kernel`: its release, such as 6.1.0-56-amd64.
     `status`: the daemon's status of the volume, empty without one.
     """
@@ -169,7 +169,7 @@ class Facts:
     kernel: str = ""
 
     def set_by_hand(self, knob: str) -> int | None:
-        """Return a knob's value unless ebbgate has set it; None if it has, or if it is unknown."""
+        """Return a knob's value; None if ebbgate has set it, or may have, or if it is unknown."""
         value = self.state.knobs.get(knob, "")
         return int(value) if value.isdigit() and knob not in self.owned else None
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Drive, Facts, disk_kind
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
+from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status import KnobStatus, VolumeStatus
 from ebbgate.model.volume import DiskUsers, Volume, VolumeState
@@ -40,7 +41,7 @@ def facts(
 
     `owned`: knobs with their owners; `status`: the daemon's; `users`: of this machine.
     """
-    ours = frozenset(name for name, knob in owned.items() if knob.owner == "ebbgate")
+    ours = frozenset(name for name, knob in owned.items() if _may_be_ours(name, knob.owner))
     # Values read at the same time as their owners: later ones may be ebbgate's own.
     values = {name: value for name, knob in owned.items() if (value := knob.value)}
     state = replace(state, knobs={**state.knobs, **values})
@@ -78,6 +79,14 @@ def facts(
         encrypted=tuple(_encrypted(sysfs, volume)),
         kernel=os.uname().release,
     )
+
+
+def _may_be_ours(knob: str, owner: str) -> bool:
+    """Return whether ebbgate has set a knob, or may have: its values are no choice of a person."""
+    if owner == "unknown":
+        row = find_knob(knob)
+        return row is not None and row.written
+    return owner in ("ebbgate", "left behind")
 
 
 def _kind(sysfs: Sysfs, disk: str) -> DiskKind:
