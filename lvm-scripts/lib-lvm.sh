@@ -332,6 +332,29 @@ free_pv() {
     commit "$complete; the cache volume is removed, and $1 is blank"
 }
 
+# size_option: prints --size for the attach that undoes a detach of $POOL, or nothing: for a cache on
+# several devices, and for a pool without a spare for repairs that goes with it, since the attach counts
+# one. With all that is free on the device, the cache would have another size, and perhaps too many chunks.
+size_option() {
+    local bytes part
+    if ((${#devices[@]} != 1)); then return; fi
+    bytes=$(fact "$POOL" lv_size)
+    if [[ $(fact "$POOL" lv_layout) == *pool* ]]; then
+        spare_goes || return 0
+        part=$(fact "${POOL}_cmeta" lv_size)
+        bytes=$((${bytes:-0} + 2 * ${part:-0}))
+    fi
+    if ((${bytes:-0} > 0)); then echo "--size $(short_size "$bytes")"; fi
+}
+
+# spare_goes: whether $VG has a spare for repairs on the cache device, and no pool but $POOL.
+spare_goes() {
+    awk -F '|' -v own="$POOL" -v device="${devices[0]}(" '
+        $2 ~ /pool/ && $1 != own { other = 1 }
+        $1 ~ /_pmspare$/ && index($NF, device) == 1 { spare = 1 }
+        END { exit other || !spare }' <<<"$GROUP"
+}
+
 # lose_content: notes that the volume of --cache-lv loses its content.
 lose_content() {
     next_step_loses "the old content of the cache volume $VG/$name is lost"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What undoes a detach of a dm-cache, and caches that the attach does not make."""
+"""What undoes a detach of LVM's caches, and dm-caches that the attach does not make."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.shell.machines import POOL_LVS, RAID_POOL_LVS, SCENARIOS, VOL_LVS
 from tests.shell.recorded import Machine
 
 DETACH = SCENARIOS["lvmcache-detach-free"]
+WRITECACHE_DETACH = SCENARIOS["writecache-detach-free"]
 SETTINGS = "migration_threshold=16384,random_threshold=8"
 TUNED = VOL_LVS.replace("smq|65536|", f"smq|65536|{SETTINGS}")
 
@@ -51,6 +52,21 @@ def test_the_undo_of_a_detach_makes_a_cache_of_the_same_size(
     there = machine(tmp_path, lvs)
     text = there.run("lvmcache-detach", "--yes", option, "vg/data")
     (undo,) = (line for line in text.splitlines() if line.startswith("# to undo: "))
+    words = shlex.split(undo.removeprefix("# to undo: "))
+    again = there.run(Path(words[0]).name, *words[1:])
+    assert again.endswith("exit 0\n"), again
+    made = next(step for step in there.steps() if step.startswith("lvcreate"))
+    assert " -l 100 " in made
+
+
+@pytest.mark.parametrize("option", ["--remove", "--free"])
+def test_the_undo_of_a_detach_makes_a_writecache_of_the_same_size(
+    option: str, tmp_path: Path
+) -> None:
+    there = Machine(tmp_path, **WRITECACHE_DETACH.machine)
+    text = there.run("writecache-detach", "--yes", option, "vg/data")
+    (undo,) = (line for line in text.splitlines() if line.startswith("# to undo: "))
+    assert " --size 400m " in undo
     words = shlex.split(undo.removeprefix("# to undo: "))
     again = there.run(Path(words[0]).name, *words[1:])
     assert again.endswith("exit 0\n"), again
