@@ -116,6 +116,61 @@ def test_a_key_without_effect_is_named_in_a_note(
     assert result.out.splitlines()[1:] == notes
 
 
+WRITECACHE_TEXT = """version: 1
+name: own
+match: {kind: dm-writecache}
+limits: {destage_rate: {max: 1MiB/s}}
+strategies:
+  - idle_destage: {wait: 1s, drain_share: 90%}
+  - stream_bypass
+backing_scheduler: bfq
+rules:
+  - name: r
+    why: w
+    when: {idle: "yes"}
+    set: {destage_rate: max, sequential_cutoff: 1MiB}
+"""
+
+
+def test_a_policy_for_dm_writecache_has_a_note_on_each_key(cli: Cli, tmp_path: Path) -> None:
+    own = keep(tmp_path, "p.yaml", WRITECACHE_TEXT)
+    result = cli("check-policy", own)
+    assert (result.code, result.err) == (0, "")
+    none = (
+        "has no effect here: dm-writecache has no settings that can be changed while it is in use"
+    )
+    clean = (
+        "to write all dirty data back now, run ebbgate clean; to write back earlier, lower the"
+        " watermarks in the table"
+    )
+    assert result.out.splitlines()[1:] == [
+        f"{own}:4:1: limits: {none}; remove it",
+        f"{own}:6:5: strategies.idle_destage: has no effect here: dm-writecache takes its"
+        " watermarks only with the table: its write-back cannot be held or released while the"
+        f" volume is in use; {clean}",
+        f"{own}:7:5: strategies.stream_bypass: has no effect here: dm-writecache cannot let a"
+        " stream bypass the cache; remove it",
+        f"{own}:8:1: backing_scheduler: {none}; remove it",
+        f"{own}:13:11: rules.set.destage_rate: {none}; {clean}",
+        f"{own}:13:30: rules.set.sequential_cutoff: {none}; remove it",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "match: {kind: dm-writecache}\nstrategies: []\n",
+        "match: {kind: [dm-writecache, bcache]}\nstrategies: [stream_bypass]\n",
+        "match: {volume: vg/data}\nstrategies: [stream_bypass]\n",
+    ],
+)
+def test_a_policy_that_may_do_something_has_no_note_for_dm_writecache(
+    cli: Cli, tmp_path: Path, text: str
+) -> None:
+    own = keep(tmp_path, "p.yaml", f"version: 1\nname: own\n{text}")
+    assert cli("check-policy", own, "--json").document["notes"] == []
+
+
 def test_json_has_the_keys_without_effect_in_notes(cli: Cli, tmp_path: Path) -> None:
     text = "version: 1\nname: own\nmatch: {kind: dm-cache}\nlimits: {destage_rate: {max: 1MiB/s}}\n"
     found = cli("check-policy", "--json", keep(tmp_path, "p.yaml", text)).document

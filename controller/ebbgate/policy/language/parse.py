@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ebbgate import __version__
@@ -23,6 +24,7 @@ from ebbgate.policy.language.grammar import (
     PolicyValues,
     RuleValues,
 )
+from ebbgate.policy.language.writecache_notes import writecache_notes
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, read_nodes
 
 
@@ -44,8 +46,16 @@ def parse(source: str | bytes, file: str) -> Parsed:
     if diagnostics.problems or node is None or values is None:
         return Parsed(None, tuple(sorted(diagnostics.problems, key=lambda each: each.position)))
     document = _document(values, file, _position_of(node, "name"))
-    notes = without_effect(diagnostics, document.match.kinds, Kind)
+    notes = _notes(node, document.match.kinds, diagnostics)
     return Parsed(document, notes=tuple(sorted(notes, key=lambda each: each.position)))
+
+
+def _notes(node: Node, kinds: Collection[Kind], diagnostics: Diagnostics) -> Iterator[Diagnostic]:
+    if set(kinds) == {Kind.DM_WRITECACHE}:
+        # They replace those on keys for one other kind, which would name the same keys again.
+        diagnostics.kind_only.clear()
+        yield from writecache_notes(node, diagnostics.file)
+    yield from without_effect(diagnostics, kinds, Kind)
 
 
 def _is_newer(node: Node, diagnostics: Diagnostics) -> bool:

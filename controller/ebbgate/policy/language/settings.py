@@ -28,6 +28,7 @@ CONGESTION_BYPASS: Final = "congestion_bypass"
 MAX: Final = "max"
 KERNEL: Final = "kernel"
 HOLD: Final = "hold"
+WRITECACHE_HAS_NONE: Final = "dm-writecache has no settings that can be changed while it is in use"
 _DEPTH_MAX: Final = 64
 
 _RATE = QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB)
@@ -223,7 +224,7 @@ def _rate_gate(rate: Quantity, kind: Kind) -> Gate:
 def _why_not(name: str, value: Quantity, kind: Kind) -> str:
     """Return why this kind of cache does not support a setting; empty if it does."""
     if kind is Kind.DM_WRITECACHE:
-        return f"{name}: dm-writecache has no settings that can be changed while it is in use"
+        return f"{name}: {WRITECACHE_HAS_NONE}"
     if kind is Kind.DM_CACHE:
         if name in (SEQUENTIAL_CUTOFF, CONGESTION_BYPASS):
             return f"{name}: dm-cache has no such setting"
