@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ebbgate.cli.context import Context, Document, print_json, with_context
+from ebbgate.config.settings import DEFAULT_POLICY_DIR
 from ebbgate.errors import ConfigError, EbbgateError
 from ebbgate.policy.defaults import STRATEGIES
 from ebbgate.policy.language.diagnostic import Diagnostic
@@ -23,7 +24,11 @@ from ebbgate.text import clean_lines
 
 @click.command("check-policy")
 @click.argument(
-    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, readable=False),
+    metavar="FILE...",
 )
 @with_context
 def check_policy(context: Context, files: tuple[Path, ...]) -> None:
@@ -38,7 +43,7 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
 
     With --json, for scripts: one document on the standard output, with all errors of all files.
     `exit_code` is that of the command: 0 if `valid`, 78 for an error in a policy, 66 for a missing
-    file. `line` and `column` count from 1, and are null for a file that cannot be read.
+    file. `line` and `column` count from 1, and are null for a file or a folder that cannot be read.
 
     \b
       valid, exit_code
@@ -48,12 +53,13 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     """
     folders = by_folder(files)
     parsed, unread = _parsed(path for folder in folders for path in folder)
-    linked = [_linked(folder, parsed) for folder in folders]
+    linked, closed = _all_linked(folders, parsed, _policy_dir(context))
+    unread = {**unread, **closed}
     problems = [problem for each in parsed.values() for problem in each.problems]
     problems += [problem for each in linked for problem in each.problems]
     notes = [note for each in parsed.values() for note in each.notes]
     good = [_document(document) for each in linked for document in each.documents]
-    error = next(iter(unread.values()), None) or _error(problems, len(parsed) + len(unread))
+    error = next(iter(unread.values()), None) or _error(problems, sum(map(len, folders)))
     if context.json:
         unreadable = [_unreadable(str(path), each) for path, each in unread.items()]
         print_json(
@@ -75,12 +81,34 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
         raise error
 
 
-def _linked(folder: Iterable[Path], parsed: Mapping[Path, Parsed]) -> Linked:
-    """Link the files of a folder that could be read."""
+def _policy_dir(context: Context) -> Path:
+    """Return the daemon's folder; the default one where the settings have an error."""
+    try:
+        return context.config.policy_dir
+    except ConfigError:
+        return DEFAULT_POLICY_DIR
+
+
+def _all_linked(
+    folders: Iterable[list[Path]], parsed: Mapping[Path, Parsed], policy_dir: Path
+) -> tuple[list[Linked], dict[Path, EbbgateError]]:
+    """Link the files of each folder; return also why the others of a folder cannot be read."""
+    linked: list[Linked] = []
+    closed: dict[Path, EbbgateError] = {}
+    for folder in folders:
+        try:
+            linked.append(_linked(folder, parsed, policy_dir))
+        except ConfigError as error:
+            closed[folder[0].parent] = error
+    return linked, closed
+
+
+def _linked(folder: Iterable[Path], parsed: Mapping[Path, Parsed], policy_dir: Path) -> Linked:
+    """Link the files of a folder that could be read. Raises ConfigError."""
     readable = [path for path in folder if path in parsed]
     found = [each for path in readable if (each := parsed[path].document) is not None]
     # The folder of one that cannot be read may not be readable either.
-    others = neighbours(readable)
+    others = neighbours(readable, found, policy_dir)
     linked = link(found, reader.shipped(), others)
     # A copy with another suffix, to be renamed over its original, may have the name of that one.
     counted = [each for each in found if Path(each.file).suffix in reader.SUFFIXES]

@@ -6,7 +6,8 @@ I/O: reads policy files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -70,13 +71,35 @@ def check_removal(file: str, folder: Path) -> tuple[Diagnostic, ...]:
     return _new(_linked(left)[1], texts)
 
 
-def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
-    """Return the other readable policies in the folders of these files."""
+def neighbours(
+    files: Iterable[Path], documents: Collection[PolicyDocument], policy_dir: Path | None = None
+) -> list[PolicyDocument]:
+    """Return the other readable policies in the folders of these files, which are `documents`.
+
+    `policy_dir`: the daemon's folder, none of whose files it uses beyond its bounds. Another folder
+    may have any files, and beyond these bounds only those that the documents may mean are parsed.
+    Raises ConfigError.
+    """
+    if not documents:
+        return []
     given = {_in_folder(path) for path in files}
-    folders = {path.parent for path in given}
-    found = {name: text for folder in folders for name, text in _texts(folder).items()}
+    names = {each.name for each in documents}
+    names |= {entry.use.text for each in documents for entry in each.schedule}
+    found: dict[str, str | bytes] = {}
+    for folder in {path.parent for path in given}:
+        if policy_dir is not None and _is_same(folder, policy_dir):
+            found |= _texts(folder)
+        else:
+            found |= _texts_beside(folder, given, names)
     parsed = (parse(text, name) for name, text in found.items() if Path(name) not in given)
     return [each.document for each in parsed if each.document is not None]
+
+
+def _is_same(folder: Path, other: Path) -> bool:
+    try:
+        return folder.samefile(other)
+    except OSError:
+        return False
 
 
 def by_folder(files: Iterable[Path]) -> list[list[Path]]:
@@ -136,7 +159,8 @@ def of_file(path: Path) -> PolicyDocument:
     parsed = parse(reader.read_policy(path), str(path))
     problems = parsed.problems
     if parsed.document is not None:
-        linked = link([parsed.document], _shipped(), neighbours([path]))
+        beside = neighbours([path], [parsed.document])
+        linked = link([parsed.document], _shipped(), beside)
         problems = (*problems, *linked.problems)
         if not problems:
             return linked.documents[0]
@@ -206,17 +230,53 @@ def _linked(
 
 def _texts(folder: Path) -> dict[str, str | bytes]:
     """Return the readable policy files of the folder, by path, in their order."""
+    found: dict[str, str | bytes] = dict(_readable(_listed(folder)))
+    reader.check_bounds(folder, {Path(path): len(text) for path, text in found.items()})
+    return found
+
+
+def _texts_beside(
+    folder: Path, given: Collection[Path], names: Iterable[str]
+) -> dict[str, str | bytes]:
+    """Return the same without the given files. If that is beyond the bounds, return only the files
+    with one of these names, since parsing takes long; raises ConfigError if these are beyond, too.
+    """
+    paths = [path for path in _listed(folder) if path not in given]
+    if len(paths) <= reader.FILES_MAX and sum(map(_size_bytes, paths)) <= reader.TOTAL_BYTES_MAX:
+        return dict(_readable(paths))
+    words = "|".join(map(re.escape, names))
+    named = re.compile(rf"""\bname["']?\s*:\s*["']?({words})\b""".encode())
     found: dict[str, str | bytes] = {}
+    for path, text in _readable(paths):
+        if named.search(text):
+            found[path] = text
+            reader.check_bounds(folder, {Path(each): len(found[each]) for each in found})
+    return found
+
+
+def _size_bytes(path: Path) -> int:
+    """Return 0 for a file that is gone."""
     try:
-        paths = reader.policy_files(folder)
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _listed(folder: Path) -> list[Path]:
+    """Return the policy files of the folder. Raises ConfigError."""
+    try:
+        return reader.policy_files(folder)
     except OSError as error:
         raise ConfigError(
             f"{folder} cannot be read: {error.strerror}", "check its permissions"
         ) from error
+
+
+def _readable(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the text of each file that can be read."""
     for path in paths:
         try:
-            found[str(path)] = reader.read_policy(path)
+            text = reader.read_policy(path)
         except EbbgateError:
             continue
-    reader.check_bounds(folder, {Path(path): len(text) for path, text in found.items()})
-    return found
+        yield str(path), text
