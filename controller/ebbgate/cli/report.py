@@ -55,6 +55,8 @@ def report(
     The report starts at a full hour. Figures that were not measured are shown as unknown, not as
     zero. Latencies are compared only if there was enough load both with and without tuning.
     """
+    if context.json and form not in (None, "json"):
+        raise UsageError(f"--json and --format {form} do not go together", "leave one of them out")
     now_ns = context.wall_ns()
     since_ns = since_unix_ns(since, now_ns)
     context.json = context.json or form == "json"

@@ -43,6 +43,28 @@ def exported(cli: Cli, harness: StoreHarness) -> Path:
     return harness.path
 
 
+@pytest.mark.parametrize("export", [[], ["--export", "samples"]])
+@pytest.mark.parametrize("form", ["csv", "text"])
+def test_json_and_another_format_are_a_wrong_command_line(
+    cli: Cli, exported: Path, form: str, export: list[str]
+) -> None:
+    assert exported.exists()
+    result = cli("report", "--format", form, "--json", *export)
+    assert (result.code, result.out) == (64, "")
+    message = f"--json and --format {form} do not go together"
+    error = {"code": 64, "message": message, "hint": "leave one of them out"}
+    assert json.loads(result.err) == {"error": error}
+
+
+@pytest.mark.parametrize(
+    "words", [["--json"], ["--format", "json"], ["--json", "--format", "json"]]
+)
+def test_json_is_asked_for_in_two_ways(cli: Cli, exported: Path, words: list[str]) -> None:
+    assert exported.exists()
+    assert len(cli("report", *words).document["volumes"]) == 1
+    assert len(cli("report", "--export", "samples", *words).document) == 90
+
+
 @pytest.mark.parametrize(("kind", "count"), [("samples", 90), ("decisions", 1), ("actions", 1)])
 def test_rows_are_exported_alike_as_csv_and_json(
     cli: Cli, exported: Path, kind: str, count: int
