@@ -16,8 +16,7 @@ import click
 from ebbgate.cli.context import Context, Document, Seconds, emit, volume_argument, with_context
 from ebbgate.cli.daemon_status import Link, look_as_far_as_allowed
 from ebbgate.cli.doctor_view import draw
-from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
-from ebbgate.cli.status import hidden_document
+from ebbgate.cli.snapshot import VolumeView, daemon_document, hidden_document, view_volume
 from ebbgate.doctor import cost, report, signals
 from ebbgate.doctor.advice import advise, advise_on_daemon, without_repeats
 from ebbgate.doctor.model import Advice, Facts

@@ -90,10 +90,10 @@ class Page:
         return sum(widths) + _GUTTER * len(first)
 
     def facts(self, rows: Iterable[tuple[str, Cell]]) -> None:
-        """Print names and values, one per line."""
+        """Print names and values, one per line; what is too long wraps, and nothing is cut."""
         table = Table(box=None, padding=(0, _GUTTER, 0, 0), pad_edge=False, show_header=False)
-        table.add_column(style="dim", no_wrap=True)
-        table.add_column()
+        table.add_column(style="dim", no_wrap=True, overflow="fold")
+        table.add_column(overflow="fold")
         for name, cell in rows:
             table.add_row(_text(name), _text(cell))
         self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))

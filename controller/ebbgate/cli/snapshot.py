@@ -106,3 +106,14 @@ def daemon_document(link: Link) -> dict[str, Any]:
             for entry in link.left_behind
         ],
     }
+
+
+def hidden_document(context: Context) -> dict[str, Any]:
+    """Return whether dm volumes are hidden from this process, and why."""
+    why = context.sysfs.dm.blocked()
+    if not why:
+        return {"hidden": False, "hidden_why": None}
+    root = context.euid() == 0
+    step = "run this where /dev/mapper/control can be opened" if root else "run this as root"
+    volumes = "dm-cache and dm-writecache volumes, if any, are not shown"
+    return {"hidden": True, "hidden_why": f"cannot query device-mapper ({why}): {volumes}; {step}"}

@@ -11,7 +11,7 @@ import click
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, Document, emit, volume_argument, with_context
 from ebbgate.cli.daemon_status import Link, look
-from ebbgate.cli.snapshot import VolumeView, daemon_document, view_volume
+from ebbgate.cli.snapshot import VolumeView, daemon_document, hidden_document, view_volume
 from ebbgate.doctor.remedy import device_mapper_text, forget_command
 from ebbgate.model import forecast
 from ebbgate.model.decision import DISK_QUEUE
@@ -80,7 +80,7 @@ def _draw_absent(page: Page, daemon: DaemonStatus) -> None:
         for choice in absent.kept:
             page.line(f"kept: {format.kept(choice)}", "cyan", indent=2)
         if absent.uuid:
-            page.line(f"uuid {absent.uuid}", indent=2)
+            page.command(f"uuid {absent.uuid}", indent=2)
         page.command(f"to drop this: sudo {forget_command(absent)}", indent=2)
     left_out = (daemon.absent_count or 0) - len(daemon.absent or ())
     if left_out > 0:
@@ -113,6 +113,9 @@ def _draw_one(page: Page, view: VolumeView) -> None:
     draw_sentence(page, view)
     page.gap()
     page.facts(_facts(view))
+    if view.volume.uuid:
+        # For policies and settings: a uuid of LVM is as wide as a terminal.
+        page.command(f"uuid {view.volume.uuid}", indent=2)
     _paths(page, view.status)
     _missed_by(page, view.status)
     _changed_knobs(page, view.status)
@@ -171,7 +174,6 @@ def _facts(view: VolumeView) -> list[tuple[str, str]]:
         *_limits(volume, limits),
         ("dirty data", format.size(status.dirty_bytes)),
         *_dm_facts(volume, view.state.dm),
-        *([("uuid", volume.uuid)] if volume.uuid else []),
     ]
     if not view.live:
         return facts
@@ -320,17 +322,6 @@ def draw_missing(page: Page, status: VolumeStatus) -> None:
     """Print which signals are unknown, and why."""
     for signal, why in status.missing.items():
         page.line(f"not measured: {signal} ({why})", "yellow", indent=2)
-
-
-def hidden_document(context: Context) -> dict[str, Any]:
-    """Return whether dm volumes are hidden from this process, and why."""
-    why = context.sysfs.dm.blocked()
-    if not why:
-        return {"hidden": False, "hidden_why": None}
-    root = context.euid() == 0
-    step = "run this where /dev/mapper/control can be opened" if root else "run this as root"
-    volumes = "dm-cache and dm-writecache volumes, if any, are not shown"
-    return {"hidden": True, "hidden_why": f"cannot query device-mapper ({why}): {volumes}; {step}"}
 
 
 def draw_hidden(page: Page, document: Document) -> None:

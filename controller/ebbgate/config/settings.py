@@ -37,6 +37,7 @@ from typing import Any, Final
 from ebbgate import units
 from ebbgate.config import web_settings
 from ebbgate.config.toml_lines import line_of
+from ebbgate.config.volume_names import name_fault
 from ebbgate.config.web_settings import WebSettings, WebSettingsError
 from ebbgate.errors import ConfigError
 from ebbgate.model.pin import CACHE_SHARE_MAX
@@ -297,9 +298,8 @@ class _Reader:
             key = f"volume.{name}"
             if not isinstance(settings, dict):
                 raise self._wrong(key, "is not a table", f'write [volume."{name}"] above its keys')
-            if name.startswith("/"):
-                known = name.removeprefix("/dev/").removeprefix("mapper/")
-                raise self._wrong(key, "is a path, not a name", f'write [volume."{known}"]')
+            if fault := name_fault(name):
+                raise self._wrong(key, *fault)
             self._known(settings, _VOLUME_KEYS, f"{key}.")
             if "mode" in settings:
                 yield name, self._mode(settings, "mode", Mode.ADVISE, prefix=f"{key}.")

@@ -156,6 +156,18 @@ def test_a_policy_for_dm_writecache_has_a_note_on_each_key(cli: Cli, tmp_path: P
     ]
 
 
+def test_a_name_that_was_cut_short_is_an_error(cli: Cli, tmp_path: Path) -> None:
+    own = keep(
+        tmp_path, "p.yaml", f"version: 1\nname: own\nmatch: {{volume: [a, LVM-{'v' * 50}…]}}\n"
+    )
+    result = cli("check-policy", own)
+    assert result.code == 78
+    assert result.out == (
+        f"{own}:3:21: match.volume: a name that is cut short; write it in full; ebbgate status"
+        " --json has names and uuids\n"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

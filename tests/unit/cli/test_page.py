@@ -36,6 +36,19 @@ def test_a_table_shows_all_of_each_cell(
     assert "…" not in shown
 
 
+@pytest.mark.parametrize("width", [30, 40, 80])
+def test_a_fact_is_shown_whole(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = "LVM-" + "v" * 32 + "d" * 32
+    Page().facts([("queue of the disks", long), ("state", "idle")])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    shown = "".join(line[20:].strip() for line in lines if not line.startswith("  state"))
+    assert (shown, "…" in "".join(lines)) == (long, False)
+
+
 def test_only_the_last_column_wraps_where_the_others_have_room(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,8 +15,10 @@ from ebbgate.cli import daemon_status
 from ebbgate.errors import PermissionDenied
 from ebbgate.intents.client import Busy
 from ebbgate.intents.protocol import Greeting
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.store.db import Store
 from tests.builders import journal_entry, live_document
+from tests.fake_dm import CACHE_UUID, fake_lvm
 from tests.lab import host
 from tests.unit.conftest import BOOT_ID, NOW_NS, Cli
 
@@ -286,6 +288,17 @@ def test_it_fits_80_columns(cli: Cli, words: tuple[str, ...]) -> None:
         lines = cli(*words).out.splitlines()
     assert max(map(len, lines)) <= WIDTH
     assert not [line for line in lines if line.endswith("…")], "a cell was cut"
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "120"])
+def test_the_uuid_of_a_volume_of_lvm_is_on_one_line_and_whole(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    cli.fake.sysfs = Sysfs(cli.fake.root, fake_lvm(cli.fake))
+    lines = cli("status", "vg/data").out.splitlines()
+    assert f"  uuid {CACHE_UUID}" in lines
+    assert not [line for line in lines if "…" in line]
 
 
 def test_status_without_volumes_is_explained(cli: Cli) -> None:

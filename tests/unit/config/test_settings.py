@@ -152,6 +152,7 @@ def test_the_mode_option_applies_to_every_volume(tmp_path: Path) -> None:
         ('tick = "1s"\n[web]\nlisten = "127.0.0.1:\u00b2"', "3: web.listen: ", "127.0.0.1:8380"),
         ('[volume."/dev/vg/data"]\nmode = "observe"', "1: volume./dev/vg/data", '"vg/data"'),
         ('[volume."/dev/mapper/x"]\nmode = "observe"', "is a path, not a name", '[volume."x"]'),
+        ('[volume."LVM-vvvv…"]\nmode = "observe"', "1: volume.LVM-vvvv…: is cut", "in full"),
         ("mode = x", "ebbgate.toml: Invalid value (at line 1", "toml.io"),
         (f"tick = {'9' * 5000}", "ebbgate.toml: Exceeds the limit (4300 digits)", "toml.io"),
         (f"tick = {'[' * 5000}", "ebbgate.toml: nested too deeply", "brackets"),

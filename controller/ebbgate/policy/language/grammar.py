@@ -27,6 +27,7 @@ from ebbgate.policy.language.value_schemas import (
     QuantitySchema,
     ReferenceSchema,
     TextSchema,
+    VolumeSchema,
 )
 from ebbgate.policy.quantity import SignalUnit
 from ebbgate.policy.rules import Groups
@@ -112,11 +113,7 @@ MATCH: Final[ObjectSchema[MatchValues]] = ObjectSchema(
     (
         FieldSchema(
             "volume",
-            ListSchema(
-                TextSchema("a name or a pattern, no path", r"[^\s/][^\s]{0,199}"),
-                single=True,
-                least=1,
-            ),
+            ListSchema(VolumeSchema(), single=True, least=1),
             "Names or patterns (`*`, `?`, `[...]`) of volumes, also of LVM (`vg/data`), and uuids."
             " A boot may give a name of bcache (`bcache0`) to another volume; its uuid stays.",
             '["bcache*", vg/data]',

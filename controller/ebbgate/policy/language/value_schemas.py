@@ -90,6 +90,27 @@ class TextSchema:
         return self.wanted
 
 
+_WHOLE_NAME: Final = TextSchema("a name or a pattern, no path", r"[^\s/…][^\s…]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSchema:
+    """A name, a uuid or a pattern of volumes; not one that a terminal has cut short."""
+
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> str | None:
+        if isinstance(node, Scalar) and "…" in node.text:
+            wanted = "write it in full; ebbgate status --json has names and uuids"
+            diagnostics.add(node.position, key, "a name that is cut short", wanted)
+            return None
+        return _WHOLE_NAME.read(node, key, diagnostics)
+
+    def schema(self) -> Schema:
+        return _WHOLE_NAME.schema()
+
+    def describe(self) -> str:
+        return _WHOLE_NAME.describe()
+
+
 @dataclass(frozen=True, slots=True)
 class ReferenceSchema:
     """The name of another policy, with its position."""
