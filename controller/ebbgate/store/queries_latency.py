@@ -12,17 +12,23 @@ from typing import Final
 from ebbgate.model.records import Direction
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
 from ebbgate.store.latency import add_packed
-from ebbgate.store.rollup import SECOND_NS
+from ebbgate.store.rollup import SECOND_NS, usual_apart_ns
 from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 
 SPANS_S: Final = (2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 """Not one second: samples are 1 to 1.25 s apart, so some cells would be empty."""
+_APART_FACTOR: Final = 1.25
+"""A cell is longer than samples are usually apart, so that a short delay leaves none empty."""
 EDGES_S: Final = tuple(coarse_edge_us(bucket) / 1e6 for bucket in range(COARSE_BUCKETS))
 """Upper edges of the buckets, ascending. The last bucket also holds everything slower."""
 _SOURCES: Final = (HOUR_NS, MINUTE_NS, SECOND_NS)
 
 _READ: Final = """
     SELECT at_unix_ns, latency FROM samples
+    WHERE volume = ? AND span_ns = ? AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns
+"""
+_SECONDS: Final = """
+    SELECT at_unix_ns FROM samples
     WHERE volume = ? AND span_ns = ? AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns
 """
 _OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_ns = ?"
@@ -70,13 +76,22 @@ def latency_grid(
 
 def _span_ns(connection: sqlite3.Connection, volume: str, window: Window, points: int) -> int:
     least_ns = -(-(window[1] - window[0]) // points)
-    if least_ns < MINUTE_NS and _only_minutes(connection, volume, window[0]):
-        least_ns = MINUTE_NS
+    if least_ns < MINUTE_NS:
+        least_ns = max(least_ns, _shortest_ns(connection, volume, window))
     for span_s in SPANS_S:
         if span_s * NS_PER_S >= least_ns:
             return span_s * NS_PER_S
     day_ns = SPANS_S[-1] * NS_PER_S
     return -(-least_ns // day_ns) * day_ns
+
+
+def _shortest_ns(connection: sqlite3.Connection, volume: str, window: Window) -> int:
+    """Return the shortest time that has a sample wherever something was recorded."""
+    if _only_minutes(connection, volume, window[0]):
+        return MINUTE_NS
+    rows = connection.execute(_SECONDS, (volume, SECOND_NS, *window)).fetchall()
+    # A longer distance is no tick but a pause.
+    return min(round(usual_apart_ns([at_ns for (at_ns,) in rows]) * _APART_FACTOR), MINUTE_NS)
 
 
 def _only_minutes(connection: sqlite3.Connection, volume: str, since_ns: int) -> bool:

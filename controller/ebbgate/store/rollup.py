@@ -72,6 +72,15 @@ def bucket_ns(at_unix_ns: int, span_ns: int) -> int:
     return at_unix_ns - at_unix_ns % span_ns
 
 
+def usual_apart_ns(at_unix_ns: Sequence[int]) -> float:
+    """Return how far samples of a second are apart: a second, or a tick that is longer.
+
+    `at_unix_ns`: their times, ascending. The median, so that holes do not count.
+    """
+    apart = [later - earlier for earlier, later in pairwise(at_unix_ns)]
+    return max(median(apart), SECOND_NS) if apart else SECOND_NS
+
+
 def merge(rows: Sequence[Row], at_unix_ns: int, span_ns: int) -> Row:
     """Merge rows of one volume and of the next shorter span, oldest first; at least one."""
     rows = _completed(rows, span_ns) if rows[0]["span_ns"] == SECOND_NS else rows
@@ -138,11 +147,11 @@ def hit_ratio(paths: Paths) -> float | None:
 def _completed(rows: Sequence[Row], span_ns: int) -> list[Row]:
     """Return samples of a second with the columns that only longer rows have.
 
-    With a slow tick a sample covers the time to the next one: the median, so that holes do not
-    count. Its rates are multiplied by that time; its counts are of all of it already.
+    With a slow tick a sample covers the time to the next one. Its rates are multiplied by that
+    time; its counts are of all of it already.
     """
-    apart = [later["at_unix_ns"] - row["at_unix_ns"] for row, later in pairwise(rows)]
-    each_ns = max(SECOND_NS, min(round(median(apart)), span_ns)) if apart else SECOND_NS
+    apart_ns = usual_apart_ns([row["at_unix_ns"] for row in rows])
+    each_ns = min(round(apart_ns), span_ns)
     return [_complete(row, each_ns) for row in rows]
 
 

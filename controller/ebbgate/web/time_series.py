@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 from typing import Any, Final
 
-from ebbgate.store.rollup import BYTES, IOS, P50, P99, SECOND_NS, Row, bucket_ns
+from ebbgate.store.rollup import BYTES, IOS, P50, P99, SECOND_NS, Row, bucket_ns, usual_apart_ns
 from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 from ebbgate.web.convert import seconds
 from ebbgate.web.models.history import Columns, PathColumns, Samples
@@ -80,9 +78,7 @@ def covered_ns(rows: Sequence[Row]) -> int:
 
 
 def _usual_ns(rows: Sequence[Row]) -> float:
-    """Return how far samples are apart: a second, or a tick that is longer."""
-    apart = [later["at_unix_ns"] - row["at_unix_ns"] for row, later in pairwise(rows)]
-    return max(median(apart) if apart else SECOND_NS, SECOND_NS)
+    return usual_apart_ns([row["at_unix_ns"] for row in rows])
 
 
 def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:

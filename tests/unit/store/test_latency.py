@@ -160,6 +160,27 @@ def test_samples_a_second_and_a_quarter_apart_leave_no_hole(harness: StoreHarnes
 
 
 @pytest.mark.parametrize(
+    ("tick_s", "span_s"), [(1.25, 2), (2, 5), (3, 5), (5, 10), (7.5, 10), (10, 30)]
+)
+def test_a_slow_tick_leaves_no_hole(harness: StoreHarness, tick_s: float, span_s: int) -> None:
+    for number in range(int(600 / tick_s)):
+        at_ns = T0_NS + round(number * tick_s * NS_PER_S)
+        harness.sample(frame(paths=felt([1])), at_ns=at_ns)
+    found = grid(harness, 0, 600)
+    assert found.span_s == span_s
+    assert None not in found.counts
+    assert sum(map(sum, filter(None, found.counts))) == int(600 / tick_s)
+
+
+def test_a_pause_is_no_slow_tick(harness: StoreHarness) -> None:
+    for at_s in (0, 290):
+        harness.sample(frame(paths=felt([1])), at_ns=T0_NS + at_s * NS_PER_S)
+    found = grid(harness, 0, 300)
+    assert found.span_s == 60
+    assert sums(found) == [1, None, None, None, 1]
+
+
+@pytest.mark.parametrize(
     ("length_s", "points", "span_s"),
     [(300, 300, 2), (3600, 300, 30), (86400, 300, 300), (86400 * 30, 300, 21600), (10, 1, 10)],
 )
