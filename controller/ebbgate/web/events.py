@@ -21,7 +21,8 @@ from starlette.types import Receive, Scope, Send
 from ebbgate.log_messages.service import WEB_POLL_FAILED
 from ebbgate.web import changes
 from ebbgate.web.changes import NEWS_MAX, RESET, Cursor, Event, after, encode, is_news, parse
-from ebbgate.web.security import ABORT
+from ebbgate.web.errors import ApiError
+from ebbgate.web.security import ABORT, TokenRecheck
 from ebbgate.web.snapshot import Databases, Snapshot
 
 _LOG = logging.getLogger(__name__)
@@ -237,12 +238,19 @@ def health_event(snapshot: Snapshot) -> Event:
 
 
 class EventStream(Response):
-    """Sends events until the browser goes away, the server ends or the reader is stuck."""
+    """Sends events until the browser goes away, the server ends, the reader is stuck, or the token
+    that reading needs is no longer valid. `recheck`: of that token; None where reading is open.
+    """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, broadcaster: Broadcaster, reader: Reader, poller: Poller, last_id: str | None
+        self,
+        broadcaster: Broadcaster,
+        reader: Reader,
+        poller: Poller,
+        last_id: str | None,
+        recheck: TokenRecheck | None = None,
     ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
@@ -250,6 +258,8 @@ class EventStream(Response):
         self._reader = reader
         self._poller = poller
         self._last_id = last_id
+        self._recheck = recheck
+        self._checked_s = time.monotonic()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(_gone(receive))
@@ -287,11 +297,25 @@ class EventStream(Response):
         missed.clear()
         while not self._reader.closed:
             next_event = await self._reader.next(COMMENT_S)
+            if not await self._admitted():
+                return
             if next_event is None:
                 yield _COMMENT
             elif is_news(cursor, last_sent, next_event):
                 cursor = _note(cursor, last_sent, next_event)
                 yield encode(next_event, cursor)
+
+    async def _admitted(self) -> bool:
+        """Return whether the reader may go on. By time, since events may leave no comment due."""
+        now_s = time.monotonic()
+        if self._recheck is None or now_s - self._checked_s < COMMENT_S:
+            return True
+        self._checked_s = now_s
+        try:
+            return await self._recheck()
+        except ApiError:
+            # The next request tells the reader why.
+            return False
 
     def _begin(self) -> tuple[Cursor, list[Event]]:
         """Return the reader's cursor, and what it missed with how everything is now."""

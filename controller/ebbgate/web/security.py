@@ -13,7 +13,8 @@ import ipaddress
 import logging
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -53,6 +54,10 @@ ABORT: Final = "ebbgate.abort"
 """In the scope: what closes the connection at once, with all that waits in it."""
 CLIENT: Final = "ebbgate.client"
 """In the scope: who asks (connections.py), which on the loopback is more than an address."""
+TOKEN_RECHECK: Final = "ebbgate.token_recheck"
+"""In the scope of a request that needed the token: a `TokenRecheck`."""
+TokenRecheck = Callable[[], Awaitable[bool]]
+"""Tells whether the token of a request is still valid. Raises ApiError if that is unknown."""
 TOKEN_PATH: Final = "/api/v1/token"
 _NAMES: Final = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 # These take a body and change nothing.
@@ -95,7 +100,7 @@ class Guard:
         if changes:
             _check_source(headers, hosts[0])
         if self._needs_token(scope["path"], changes=changes):
-            await self._check_token(headers, client_of(scope))
+            scope[TOKEN_RECHECK] = await self._check_token(headers, client_of(scope))
         return await _read_body(headers, receive) if changes else None
 
     def _needs_token(self, path: str, *, changes: bool) -> bool:
@@ -105,17 +110,22 @@ class Guard:
         closed = self._settings.reading != "open"
         return closed and (path.startswith("/api/") or path == "/metrics")
 
-    async def _check_token(self, headers: Headers, client: str) -> None:
+    async def _check_token(self, headers: Headers, client: str) -> TokenRecheck:
+        """Return the same check for later. Raises ApiError."""
         given = bearer(headers.get("authorization"))
         if given is None:
             raise ApiError(401, "this needs a token", "as root: ebbgate web-token")
-        try:
-            right = await asyncio.to_thread(is_token, given, self._settings.token_file)
-        except EbbgateError as error:
-            raise api_error(error) from error
-        if not right:
+        if not await self._is_token(given):
             self._log_wrong_token(client)
             raise ApiError(401, "the token is wrong", "as root: ebbgate web-token")
+        return partial(self._is_token, given)
+
+    async def _is_token(self, given: str) -> bool:
+        """Raises ApiError if the token of this machine cannot be read."""
+        try:
+            return await asyncio.to_thread(is_token, given, self._settings.token_file)
+        except EbbgateError as error:
+            raise api_error(error) from error
 
     def _log_wrong_token(self, client: str) -> None:
         self._wrong_tokens += 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from ebbgate.web.events import READERS_PER_CLIENT_MAX, Broadcaster, Reader
 from tests.builders import action, decision, proposal
 from tests.unit.web.web_fixture import (
     DEADLINE_S,
+    RIGHT,
     Served,
     WebHarness,
     running,
@@ -216,6 +219,66 @@ def test_stopping_server_does_not_wait_for_readers(folder: Path) -> None:
             begun_s = time.monotonic()
         assert time.monotonic() - begun_s < DEADLINE_S / 2
         assert [name for name, _, _ in events if name not in ("volumes", "health")] == []
+
+
+# ---- a token that is replaced --------------------------------------------------------------------
+OTHER = "another-token-that-is-long-enough"
+
+
+def keeps_alive(line: socket.socket, times: int = 3) -> bool:
+    """Whether a stream goes on for this many comments; it ends with the connection."""
+    text = b""
+    while text.count(b": alive") < times:
+        part = line.recv(1 << 16)
+        if not part:
+            return False
+        text += part
+    return True
+
+
+def test_stream_ends_once_the_token_that_reading_needs_is_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_events, "COMMENT_S", 0.1)
+    closed = WebHarness(folder, reading="token")
+    numbers = count(10**9)
+
+    def ended() -> bool:
+        # As with a daemon that decides all the time: no comment is ever due.
+        closed.api.publish([Event("decision", b"{}", Cursor(decision=next(numbers)))])
+        return len(closed.api.broadcaster) == 0
+
+    with (
+        running(closed.api) as (address, _),
+        streaming(address, connection="close", **RIGHT) as line,
+    ):
+        assert keeps_alive(line), "the token is valid"
+        closed.config.web.token_file.write_text(OTHER)
+        until(ended, "the stream ended")
+        assert not keeps_alive(line)
+    assert closed.get("/events", **RIGHT).status == 401
+
+
+def test_stream_lives_on_without_its_token_where_reading_is_open(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_events, "COMMENT_S", 0.1)
+    with running(web.api) as (address, _), streaming(address, **RIGHT) as line:
+        web.config.web.token_file.write_text(OTHER)
+        assert keeps_alive(line)
+
+
+def test_stream_ends_where_its_token_can_no_longer_be_checked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_events, "COMMENT_S", 0.1)
+    closed = WebHarness(folder, reading="token")
+    with (
+        running(closed.api) as (address, _),
+        streaming(address, connection="close", **RIGHT) as line,
+    ):
+        closed.config.web.token_file.unlink()
+        assert not keeps_alive(line, 100)
 
 
 # ---- a reader that is stuck ----------------------------------------------------------------------

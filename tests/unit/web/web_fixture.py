@@ -223,9 +223,11 @@ def connected(address: tuple[str, int], sent: bytes = b"") -> Iterator[socket.so
 
 
 @contextmanager
-def streaming(address: tuple[str, int]) -> Iterator[socket.socket]:
+def streaming(address: tuple[str, int], **headers: str) -> Iterator[socket.socket]:
     """A connection with an open event stream."""
-    with connected(address, b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n") as line:
+    lines = [f"{name}: {value}\r\n" for name, value in {**HOST, **headers}.items()]
+    asked = f"GET /api/v1/events HTTP/1.1\r\n{''.join(lines)}\r\n"
+    with connected(address, asked.encode()) as line:
         assert line.recv(15) == b"HTTP/1.1 200 OK"
         yield line
 

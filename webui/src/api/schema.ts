@@ -92,7 +92,8 @@ export interface paths {
         /**
          * Live data
          * @description Server-sent events. A browser that returns with Last-Event-ID gets what it missed, up to
-         *     1000 events. A comment every 15 s shows that the connection is alive.
+         *     1000 events. A comment every 15 s shows that the connection is alive. Where reading needs
+         *     the token, the stream ends within half a minute after another one was made.
          */
         get: operations["events"];
         put?: never;

@@ -17,7 +17,7 @@ from ebbgate.web.models.intents import TokenCheck
 from ebbgate.web.models.live import Health, Volume, Volumes
 from ebbgate.web.responses import as_json, reply
 from ebbgate.web.routes.declare import TOKEN, VOLUME, of_type, refusals, router
-from ebbgate.web.security import client_of
+from ebbgate.web.security import TOKEN_RECHECK, client_of
 from ebbgate.web.snapshot import Databases
 
 _AGE_S: Final = 0.25
@@ -101,7 +101,8 @@ def routes_events(broadcaster: Broadcaster, poller: Poller) -> APIRouter:
     )
     async def events(request: Request) -> Response:
         """Server-sent events. A browser that returns with Last-Event-ID gets what it missed, up to
-        1000 events. A comment every 15 s shows that the connection is alive.
+        1000 events. A comment every 15 s shows that the connection is alive. Where reading needs
+        the token, the stream ends within half a minute after another one was made.
         """
         reader = broadcaster.join(client_of(request.scope))
         if reader is None:
@@ -109,6 +110,7 @@ def routes_events(broadcaster: Broadcaster, poller: Poller) -> APIRouter:
             raise ApiError(503, text, "close a page, or wait", retry_after_s=10)
         poller.want(True)
         last_id = request.headers.get("last-event-id")
-        return EventStream(broadcaster, reader, poller, last_id)
+        recheck = request.scope.get(TOKEN_RECHECK)
+        return EventStream(broadcaster, reader, poller, last_id, recheck)
 
     return routes
