@@ -3,7 +3,8 @@
 
 I/O: writes history.db in DIR. The real loop processes the recordings of tests/replay again and
 again, with rests in between, and the real store writes the result, which ends now. With --live it
-continues second by second, as a daemon would, until it is interrupted.
+continues second by second, as a daemon would, until it is interrupted; with --stopped it ends ten
+minutes ago, as that of a daemon that was stopped then.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from ebbgate import __version__
 from ebbgate.knobs.catalog import CONGESTED
 from ebbgate.model.override import IntentKind
-from ebbgate.model.status import MissRatioStatus, VolumeStatus
+from ebbgate.model.status import DAEMON, MissRatioStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
@@ -33,6 +34,7 @@ from tests.history_recorder import Tape, play
 from tests.web_heat import heat_parts, warm_parts
 
 _HOUR_S = 3600
+_STOPPED_S = 600
 _REST_S = 20
 _RECORDINGS = (
     ("lab-gap-drain", Mode.ENFORCE),
@@ -111,7 +113,12 @@ class Filler:
 
     def daemon(self, at_s: int) -> None:
         """Write the daemon's own status."""
-        self.store.set_live("", _daemon(at_s), at_s * NS_PER_S)
+        self.store.set_live(DAEMON, _daemon(at_s), at_s * NS_PER_S)
+
+    def stop(self) -> None:
+        """Drop every status, as the daemon does at an orderly end."""
+        for name in (*(part.name for part in self.parts), DAEMON):
+            self.store.drop_live(name)
 
 
 def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
@@ -271,10 +278,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--volumes", type=int, default=3)
     parser.add_argument("--hours", type=float, default=24)
-    parser.add_argument("--live", action="store_true", help="continue as a daemon would")
+    end = parser.add_mutually_exclusive_group()
+    end.add_argument("--live", action="store_true", help="continue as a daemon would")
+    end.add_argument("--stopped", action="store_true", help="end as a daemon that was stopped")
     options = parser.parse_args(argv)
-    now_s = int(time.time())
+    now_s = int(time.time()) - options.stopped * _STOPPED_S
     filler = fill(options.folder, options.volumes, options.hours, now_s)
+    if options.stopped:
+        filler.stop()
     if options.live:
         apply_advice(filler, now_s)
     print(f"{options.folder}: {options.volumes} volumes, {options.hours:g} hours", flush=True)

@@ -10,6 +10,7 @@ import { chromium } from "playwright-core";
 export const URL_ = need("EBBGATE_URL").replace(/\/$/, "");
 export const TOKEN = need("EBBGATE_TOKEN");
 export const MANY_URL = process.env.EBBGATE_MANY_URL;
+export const STOPPED_URL = process.env.EBBGATE_STOPPED_URL;
 export const EMPTY_URL = process.env.EBBGATE_EMPTY_URL;
 export const CLOSED_URL = process.env.EBBGATE_CLOSED_URL;
 export const POLICIES = process.env.EBBGATE_POLICIES;

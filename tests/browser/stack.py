@@ -18,18 +18,21 @@ _HISTORIES = {
     "live": ["--volumes", "3", "--hours", "24", "--live"],
     # Only the overview shows it: the present state is enough.
     "many": ["--volumes", "64", "--hours", "0.05"],
+    "stopped": ["--volumes", "3", "--hours", "0.5", "--stopped"],
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """`url`: three volumes with new data every second; `many_url`: 64 volumes without a daemon;
-    `empty_url`: no history; `closed_url`: as `url`, but reading requires the token, too;
-    `policies`: the folder of the policies at `url`.
+    """`url`: three volumes with new data every second; `many_url`: 64 volumes of a daemon that
+    died; `stopped_url`: the history of one that was stopped; `empty_url`: no history;
+    `closed_url`: as `url`, but reading requires the token, too; `policies`: the folder of the
+    policies at `url`.
     """
 
     url: str
     many_url: str
+    stopped_url: str
     empty_url: str
     closed_url: str
     token: str
@@ -45,9 +48,11 @@ def stack(folder: Path) -> Iterator[Stack]:
     with ExitStack() as ended:
         for name in _HISTORIES:
             _history(folder, name, ended)
-        live, many, empty = (_serve(folder, name, ended) for name in ("live", "many", "empty"))
+        names = ("live", "many", "stopped", "empty")
+        live, many, stopped, empty = (_serve(folder, name, ended) for name in names)
         closed_url = _serve(folder, "live", ended, "--config", closed)
-        yield Stack(live, many, empty, closed_url, token, _policies(folder / "live"))
+        policies = _policies(folder / "live")
+        yield Stack(live, many, stopped, empty, closed_url, token, policies)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tests.browser.stack import UI, Stack, stack
 TIMEOUT_S = 900
 PARTS = (
     *("pages", "heat", "pins", "warm", "decisions", "changes", "advice"),
-    *("policy", "keyboard", "connection", "absent"),
+    *("policy", "keyboard", "connection", "absent", "stopped"),
 )
 
 
@@ -32,6 +32,7 @@ def test_dashboard_part_passes(part: str, running: Stack, tmp_path: Path) -> Non
     variables = {
         "EBBGATE_URL": running.url,
         "EBBGATE_MANY_URL": running.many_url,
+        "EBBGATE_STOPPED_URL": running.stopped_url,
         "EBBGATE_EMPTY_URL": running.empty_url,
         "EBBGATE_CLOSED_URL": running.closed_url,
         "EBBGATE_TOKEN": running.token,

@@ -85,20 +85,24 @@ function pulse(): HTMLElement {
   const element = h("span", { class: "pulse" });
   const draw = (): void => {
     const known = receivedMs.get() > 0 && volumes.get()?.history === null;
+    const stopped = health.get()?.daemon.alive === false;
     const newest = Math.min(...(volumes.get()?.volumes ?? []).map((v) => ageSeconds(v.at_unix_s)));
+    // A daemon that ends in order leaves no volumes: then an answer without any says nothing of now.
     const age = Number.isFinite(newest)
       ? newest
-      : known
+      : known && !stopped
         ? (Date.now() - receivedMs.get()) / 1000
         : null;
     const lost = ["lost", "locked"].includes(connection.get());
     const limit = Math.max(STALE_S, STALE_TICKS * (health.get()?.daemon.tick_s ?? 0));
-    const live = known && !lost && (age ?? Infinity) < limit;
+    const live = known && !lost && !stopped && (age ?? Infinity) < limit;
     attribute(element, "data-state", lost ? "lost" : live ? "live" : "stale");
-    text(element, live ? "live" : age === null ? "waiting" : ago(age));
+    const nothing = stopped ? "no data" : "waiting";
+    text(element, live ? "live" : age === null ? nothing : ago(age));
   };
   connection.listen(draw);
   volumes.listen(draw);
+  health.listen(draw);
   setInterval(draw, 1000);
   return element;
 }
@@ -141,7 +145,8 @@ function banners(): HTMLElement {
   const element = h("div", { class: "banners", role: "status", "aria-live": "polite" });
   let before = "";
   const draw = (): void => {
-    const found = problems(connection.get(), health.get());
+    const shown = (volumes.get()?.volumes ?? []).length > 0;
+    const found = problems(connection.get(), health.get(), shown);
     const key = JSON.stringify(found);
     if (key === before) return;
     before = key;
@@ -152,11 +157,16 @@ function banners(): HTMLElement {
   };
   connection.listen(draw);
   health.listen(draw);
+  volumes.listen(draw);
   return element;
 }
 
-/** Current problems, worst first. Without a server nothing else is known. */
-function problems(state: string, known: Health | null): (readonly [string, string])[] {
+/** Current problems, worst first. Without a server nothing else is known. `shown`: any volume. */
+function problems(
+  state: string,
+  known: Health | null,
+  shown: boolean,
+): (readonly [string, string])[] {
   if (state === "locked") {
     return [
       [
@@ -174,10 +184,10 @@ function problems(state: string, known: Health | null): (readonly [string, strin
     found.push(["The history cannot be read:", `${known.history.why ?? "reason unknown"}.`]);
   } else if (known.daemon.alive === false) {
     // The pulse tells the age; here it would be read aloud again and again.
-    const last = known.daemon.age_s === null ? "It has never run. " : "";
+    const last = shown ? "; the page shows the last data" : "";
     found.push([
       "ebbgated is not running.",
-      `${last}Nothing is measured or changed; the page shows the last data. Start it with: systemctl start ebbgated`,
+      `Nothing is measured or changed${last}. Start it with: systemctl start ebbgated`,
     ]);
   }
   if (!known.intents.ok && known.daemon.alive !== false) {

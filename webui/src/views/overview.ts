@@ -229,6 +229,7 @@ export function emptyState(known: Volumes | null, shown: number): HTMLElement | 
     return h("div", { class: "empty" }, h("h2", {}, "No data"), h("p", {}, what));
   }
   if (known.volumes.length > 0) return h("p", { class: "empty" }, "No matching volumes.");
+  if (known.daemon_alive === false) return noCurrentData();
   return h(
     "div",
     { class: "empty" },
@@ -237,7 +238,9 @@ export function emptyState(known: Volumes | null, shown: number): HTMLElement | 
       "p",
       {},
       "ebbgate works with bcache, dm-cache (lvmcache) and dm-writecache. ",
-      daemonText(known.daemon_alive),
+      known.daemon_alive === null
+        ? "Whether ebbgated is running is unknown."
+        : "ebbgated is running and has found none.",
     ),
     h(
       "p",
@@ -249,7 +252,19 @@ export function emptyState(known: Volumes | null, shown: number): HTMLElement | 
   );
 }
 
-function daemonText(alive: boolean | null): string {
-  if (alive === null) return "Whether ebbgated is running is unknown.";
-  return alive ? "ebbgated is running and has found none." : "ebbgated is not running.";
+/** A daemon that ends in order leaves no volumes, so an empty list says nothing of the machine. */
+function noCurrentData(): HTMLElement {
+  return h(
+    "div",
+    { class: "empty" },
+    h("h2", {}, "No current data"),
+    h("p", {}, "ebbgated is not running, so nothing is known of the cached volumes now."),
+    h(
+      "p",
+      {},
+      "What it decided before, with links to the history of each volume: ",
+      h("a", { href: format("decisions") }, "Decisions"),
+      ".",
+    ),
+  );
 }
