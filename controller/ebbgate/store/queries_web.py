@@ -10,11 +10,12 @@ import json
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from ebbgate.model.decision import OutcomeKind
 from ebbgate.store import samples
 from ebbgate.store.connection import identity_of, open_reader
 from ebbgate.store.documents import Document, current_row, old_strategy_name
@@ -45,10 +46,6 @@ _OF_VOLUME: Final = f"""
         SELECT id FROM decisions WHERE volume = :volume AND +id < :before_id AND {_FITTING}
         ORDER BY +id DESC LIMIT :limit)
     ORDER BY id DESC
-"""
-_ACTIONS: Final = """
-    SELECT * FROM actions WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
-    ORDER BY at_unix_ns DESC, id DESC LIMIT ?
 """
 _PATHS: Final = """
     SELECT at_unix_ns, paths FROM samples WHERE volume = ? AND span_ns = ?
@@ -139,10 +136,24 @@ class WebHistory(History):
         return None if row is None else _decision(row)
 
     def actions_between(
-        self, volume: str, since_unix_ns: int, until_unix_ns: int, limit: int
+        self,
+        volume: str,
+        since_unix_ns: int,
+        until_unix_ns: int,
+        limit: int,
+        outcomes: Collection[OutcomeKind] = (),
     ) -> list[Document]:
-        """Return knob writes of a volume in `[since, until)`, the newest first."""
-        rows = self._connection.execute(_ACTIONS, (volume, since_unix_ns, until_unix_ns, limit))
+        """Return knob writes of a volume in `[since, until)`, the newest first.
+
+        `outcomes`: only with one of these; any, without one.
+        """
+        wanted = set(outcomes)
+        only = f"AND outcome IN ({', '.join('?' * len(wanted))})" if wanted else ""
+        rows = self._connection.execute(
+            f"""SELECT * FROM actions WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ? {only}
+                ORDER BY at_unix_ns DESC, id DESC LIMIT ?""",
+            (volume, since_unix_ns, until_unix_ns, *wanted, limit),
+        )
         return [current_row(row) for row in rows]
 
     def actions_of(self, decisions: Iterable[int]) -> dict[int, list[Document]]:

@@ -35,6 +35,7 @@ GOOD: dict[str, Callable[[Any], bool]] = {
     f"/volumes/bcache0/samples?since_unix_s={NOW_S - 60}": lambda d: d["span_s"] == 1,
     "/volumes/bcache0/latency?op=write": lambda d: d["op"] == "write",
     "/volumes/bcache0/actions?limit=3": lambda d: len(d["actions"]) == 3,
+    "/volumes/bcache0/actions?outcome=failed": lambda d: d["actions"] == [],
     "/decisions?limit=2": lambda d: len(d["decisions"]) == 2 and d["next_before_id"],
     "/decisions/1": lambda d: d["id"] == 1 and d["proposals"],
     "/advice": lambda d: "advice" in d,
@@ -58,6 +59,7 @@ BAD = {
     "/volumes/bcache0/samples?since_unix_s=0&points=5000": 422,
     "/volumes/bcache0/latency?op=trim": 422,
     "/volumes/bcache0/actions?limit=-1": 422,
+    "/volumes/bcache0/actions?outcome=advised": 422,
     "/decisions?limit=1001": 422,
     "/decisions/0": 422,
     "/decisions/first": 422,
@@ -215,6 +217,18 @@ def test_a_decision_is_explained_with_its_writes(still: WebHarness) -> None:
     writes = still.get(f"/volumes/{found['volume']}/actions?limit=5000").json["actions"]
     of_it = [each for each in writes if each["decision_id"] == found["id"]]
     assert sorted(each["id"] for each in of_it) == [each["id"] for each in found["actions"]]
+
+
+@pytest.mark.parametrize("wanted", [("changed",), ("unchanged",), ("changed", "unchanged")])
+def test_knob_writes_are_filtered_by_outcome_before_the_limit(
+    still: WebHarness, wanted: tuple[str, ...]
+) -> None:
+    everything = still.get("/volumes/bcache0/actions?limit=5000").json["actions"]
+    assert {"changed", "unchanged"} <= {each["outcome"] for each in everything}
+    query = "&".join(f"outcome={each}" for each in wanted)
+    found = still.get(f"/volumes/bcache0/actions?limit=7&{query}").json["actions"]
+    assert len(found) == 7
+    assert found == [each for each in everything if each["outcome"] in wanted][:7]
 
 
 # ---- advice ------------------------------------------------------------------------------------

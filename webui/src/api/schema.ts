@@ -1193,6 +1193,14 @@ export interface components {
             /** @description The reason, and the next step. */
             why: string;
         };
+        /**
+         * @description The outcome of an action.
+         *
+         *     - `manual`: someone else has written the knob, so it is left alone until released.
+         *     - `too_soon`: the knob was written a moment ago; the action may be tried again.
+         * @enum {string}
+         */
+        OutcomeKind: "changed" | "unchanged" | "refused" | "manual" | "too_soon" | "failed";
         /** @description One path (`read hit`) on the same grid. */
         PathColumns: {
             /** @description Bytes of these requests. Unit: B. */
@@ -2681,6 +2689,8 @@ export interface operations {
                 until_unix_s?: number | null;
                 /** @description Largest number of results. */
                 limit?: number;
+                /** @description Only with this outcome; given several times, with any of them. */
+                outcome?: components["schemas"]["OutcomeKind"][] | null;
             };
             header?: never;
             path: {

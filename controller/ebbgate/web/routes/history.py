@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from ebbgate.model.decision import OutcomeKind
 from ebbgate.model.records import Direction
 from ebbgate.store.queries_web import DecisionFilter, WebHistory
 from ebbgate.store.rollup import SECOND_NS
@@ -55,6 +56,9 @@ _OF_VOLUME: Final = _only_of("volume")
 _OF_KNOB: Final = _only_of("knob")
 _OF_STRATEGY: Final = _only_of("strategy")
 _OF_OUTCOME: Final = _only_of("outcome of a write")
+_OUTCOMES: Final[Any] = Query(
+    None, description="Only with this outcome; given several times, with any of them."
+)
 
 
 def routes_history(databases: Databases) -> APIRouter:
@@ -103,12 +107,13 @@ def routes_history(databases: Databases) -> APIRouter:
         since_unix_s: float | None = SINCE,
         until_unix_s: float | None = UNTIL,
         limit: int = _WRITES,
+        outcome: list[OutcomeKind] | None = _OUTCOMES,
     ) -> Response:
         """Knob writes of a volume, newest first; by default of the last day."""
         stretch = stretch_ns(since_unix_s, until_unix_s, databases.wall_ns(), _DAY_S)
         with databases.history() as history:
             need_volume(history, volume)
-            rows = history.actions_between(volume, *stretch, limit)
+            rows = history.actions_between(volume, *stretch, limit, outcome or ())
         return reply(Actions(actions=[convert.action(row) for row in rows]))
 
     return routes
