@@ -20,16 +20,20 @@ from typing import Any
 
 from ebbgate import __version__
 from ebbgate.knobs.catalog import CONGESTED
+from ebbgate.model.decision import Action, Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind
 from ebbgate.model.status import DAEMON, MissRatioStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode
+from ebbgate.policy.defaults import STREAM_BYPASS
+from ebbgate.policy.other_knobs import FOUND, Source
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
 from ebbgate.store.maintenance import Maintenance
 from ebbgate.units import GIB, NS_PER_S
-from tests.control_harness import Outcome, answering
+from tests.control_harness import Outcome as Answer
+from tests.control_harness import answering
 from tests.history_recorder import Tape, play
 from tests.web_heat import heat_parts, warm_parts
 
@@ -134,6 +138,7 @@ def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
         filler.live(part, now_s)
     filler.daemon(now_s)
     _add_intents(filler.store, now_s)
+    _add_manual(filler.store, now_s)
     return filler
 
 
@@ -232,6 +237,18 @@ def _add_intents(store: Store, now_s: int) -> None:
         store.resolve_intent(number, at_ns + NS_PER_S, ok, outcome)
 
 
+def _add_manual(store: Store, now_s: int) -> None:
+    """Add a value of ebbgate, and one that somebody else wrote after it."""
+    by_ebbgate = Source(STREAM_BYPASS, "a tenth of the bytes bypasses")
+    for ago_s, kind, old, new, source in (
+        (600, OutcomeKind.CHANGED, "4194304", "1048576", by_ebbgate),
+        (300, OutcomeKind.MANUAL, None, "65536", FOUND),
+    ):
+        at_ns = (now_s - ago_s) * NS_PER_S
+        written = Action("bcache0", "sequential_cutoff", old, new, *source)
+        store.add_outcomes([Outcome(written, kind, at_ns, read_back=new)], None, at_ns)
+
+
 def apply_advice(filler: Filler, now_s: int) -> None:
     """Add an applied advice on bcache0 that is still active."""
     at_ns = (now_s - 120) * NS_PER_S
@@ -269,7 +286,7 @@ def run_live(folder: Path, filler: Filler) -> None:
             last_s = now_s
 
 
-def _outcome(request: IntentRow) -> Outcome:
+def _outcome(request: IntentRow) -> Answer:
     return True, f"{request.volume or 'every volume'}: {request.kind}; nothing is tuned here"
 
 

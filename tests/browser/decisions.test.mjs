@@ -142,6 +142,75 @@ test("a late answer for an earlier period does not replace the charts", async (p
   assert.equal(await page.getByText("Only the newest 0 decisions").count(), 0);
 });
 
+function laneOf(page, knob) {
+  return page.locator(".lane", { hasText: knob }).locator(".lane-track");
+}
+
+async function openRange(page, range) {
+  await page.goto(`${harness.URL_}/#/volume/bcache0?range=${range}`);
+  // Attached, not visible: the first one may be narrower than a pixel.
+  await page.locator(".lane-bar").first().waitFor({ state: "attached" });
+}
+
+test("a value that somebody else wrote is shown, and as theirs", async (page) => {
+  await openRange(page, "30m");
+  const bars = laneOf(page, "sequential_cutoff").locator(".lane-bar");
+  const drawn = await bars.evaluateAll((all) =>
+    all.map((bar) => [bar.dataset.by, bar.textContent]),
+  );
+  assert.deepEqual(drawn, [
+    ["before", "4 MiB"],
+    ["ebbgate", "1 MiB"],
+    ["other", "64 KiB"],
+  ]);
+  const legend = page.locator(".lanes .legend");
+  assert.match(await legend.textContent(), /written by somebody else/);
+  assert.match(await bars.last().getAttribute("title"), /64 KiB \(written by somebody else\)/);
+});
+
+test("a setting is drawn as long as it lasted", async (page) => {
+  await openRange(page, "7d");
+  const track = laneOf(page, "writeback_percent");
+  const drawn = await harness.shares(track, ".lane-bar");
+  const meant = await track
+    .locator(".lane-bar")
+    .evaluateAll((all) => all.map((bar) => parseFloat(bar.style.width) / 100));
+  const { width } = await track.boundingBox();
+  assert.ok(
+    meant.some((share) => share * width < 1),
+    "the history has short values",
+  );
+  drawn.forEach(({ left, right }, i) => {
+    const over = (right - left - meant[i]) * width;
+    assert.ok(over < 1, `${over} px wider than its time`);
+  });
+});
+
+test("what is older than the newest writes is hatched, and the page says so", async (page) => {
+  let asked = null;
+  await page.route(/\/actions\?/, async (route) => {
+    const answer = await route.fetch();
+    const { actions } = await answer.json();
+    asked = new URL(route.request().url()).searchParams;
+    const limit = Number(asked.get("limit"));
+    const until = Number(asked.get("until_unix_s"));
+    // One every 12 s, so that those that are read cover the last 100 minutes.
+    const rows = Array.from({ length: limit }, (_, i) => ({
+      ...actions[i % actions.length],
+      ...{ id: 9000 - i, at_unix_s: until - 12 * (i + 1), knob: "writeback_delay" },
+    }));
+    return route.fulfill({ json: { actions: rows } });
+  });
+  await openRange(page, "3h");
+  await page.getByText(/^Only the newest 500 writes are shown, since \d\d:\d\d:\d\d\.$/).waitFor();
+  const track = laneOf(page, "writeback_delay");
+  const [hatched] = await harness.shares(track, '[data-by="unknown"]');
+  assert.equal(hatched.left, 0);
+  assert.ok(Math.abs(hatched.right - 80 / 180) < 0.01, `hatched up to ${hatched.right}`);
+  // Writes of the value that was there already would push out those that changed something.
+  assert.deepEqual(asked.getAll("outcome"), ["changed", "manual", "refused", "failed"]);
+});
+
 test("no older decisions are offered once the list is full", async (page) => {
   await page.route(/api\/v1\/decisions\?/, async (route) => {
     const answer = await route.fetch();

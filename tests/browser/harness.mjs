@@ -192,6 +192,18 @@ export async function openVolume(page, volume) {
   await page.waitForSelector(".plot canvas");
 }
 
+/** Where parts of an element begin and end as drawn, as shares (0..1) of its width. */
+export function shares(element, selector) {
+  return element.evaluate((box, wanted) => {
+    const whole = box.getBoundingClientRect();
+    const share = (x) => Math.round(((x - whole.left) / whole.width) * 1e4) / 1e4;
+    return [...box.querySelectorAll(wanted)].map((part) => {
+      const { left, right } = part.getBoundingClientRect();
+      return { left: share(left), right: share(right) };
+    });
+  }, selector);
+}
+
 export function shot(page, name) {
   return page.screenshot({
     path: join(ARTEFACTS, `${name}.png`),

@@ -26,8 +26,11 @@ export const token = {
   forget: (): void => kept.remove(TOKEN_KEY),
 };
 
+/** A list in the query is its parameter several times. */
 export function get<T>(path: string, query: Record<string, unknown> = {}): Promise<T> {
-  const wanted = Object.entries(query).filter(([, value]) => value !== "" && value != null);
+  const wanted = Object.entries(query)
+    .flatMap(([key, value]) => [value].flat().map((each) => [key, each] as const))
+    .filter(([, value]) => value !== "" && value != null);
   const search = new URLSearchParams(wanted.map(([key, value]) => [key, String(value)]));
   const tail = wanted.length > 0 ? `?${search.toString()}` : "";
   return request<T>("GET", `/api/v1/${path}${tail}`);

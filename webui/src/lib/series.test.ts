@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byteTicks, column, negated, summary, thinned, total } from "./series";
+import { byteTicks, column, negated, recorded, summary, thinned, total } from "./series";
 
 test("negated keeps gaps", () => {
   assert.deepEqual(negated([1, null, 3]), [-1, null, -3]);
+});
+
+test("rows are recorded up to the last one with any value", () => {
+  assert.equal(
+    recorded([
+      [1, null, null, null],
+      [null, null, 0, null],
+    ]),
+    3,
+  );
+  assert.equal(recorded([[null, null], []]), 0);
+  assert.equal(recorded([]), 0);
 });
 
 test("a summary counts known values only", () => {

@@ -29,6 +29,17 @@ export function summary(column: Column): Summary {
   };
 }
 
+/** How many rows there are up to the last one with a value in any column. */
+export function recorded(columns: readonly (readonly unknown[])[]): number {
+  let rows = 0;
+  for (const values of columns) {
+    values.forEach((each, i) => {
+      if (each !== null) rows = Math.max(rows, i + 1);
+    });
+  }
+  return rows;
+}
+
 /** The sum of the known values; null if none is known. */
 export function total(column: Column | undefined): number | null {
   const known = (column ?? []).filter((value): value is number => value !== null);

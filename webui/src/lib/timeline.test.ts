@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { lanes, marks, type Write } from "./timeline";
 
 function write(id: number, at: number, value: string, more: Partial<Write> = {}): Write {
-  const base = { knob: "writeback_percent", old: "10", strategy: "idle_destage" };
+  const base = { knob: "writeback_percent", old: "10", strategy: "idle_destage", read_back: null };
   return { id, at, new: value, outcome: "changed", ...base, ...more };
 }
 
@@ -24,6 +24,34 @@ test("a lane starts with the value before the first write", () => {
 
 test("refused writes have no bar", () => {
   assert.deepEqual(lanes([write(1, 20, "0", { outcome: "refused" })], 0, 100), []);
+});
+
+test("a value that somebody else wrote has a bar of its own", () => {
+  const found = lanes(
+    [
+      write(1, 20, "0"),
+      write(2, 60, "17", { old: null, outcome: "manual", read_back: "17", strategy: "manual" }),
+    ],
+    0,
+    100,
+  );
+  assert.deepEqual(found[0]?.bars.slice(1), [
+    { from: 20, until: 60, value: "0", strategy: "idle_destage" },
+    { from: 60, until: 100, value: "17", strategy: "manual" },
+  ]);
+});
+
+test("what ebbgate did not put back shows the value that it found", () => {
+  const more = { outcome: "manual", read_back: "17", strategy: "restore" };
+  const found = lanes([write(1, 20, "0"), write(2, 60, "10", more)], 0, 100);
+  const last = { from: 60, until: 100, value: "17", strategy: "manual" };
+  assert.deepEqual(found[0]?.bars.at(-1), last);
+});
+
+test("a write that was left out because of somebody else's value has no bar", () => {
+  const found = lanes([write(1, 20, "0"), write(2, 60, "40", { outcome: "manual" })], 0, 100);
+  const last = { from: 20, until: 100, value: "0", strategy: "idle_destage" };
+  assert.deepEqual(found[0]?.bars.at(-1), last);
 });
 
 test("a write before the period starts its bar at the edge", () => {

@@ -10,13 +10,18 @@ export interface Write {
   new: string;
   strategy: string;
   outcome: string;
+  /** The value that the kernel showed afterwards. */
+  read_back: Maybe<string>;
 }
+
+/** In place of a strategy: somebody else wrote the value. */
+export const MANUAL = "manual";
 
 export interface Bar {
   from: number;
   until: number;
   value: Maybe<string>;
-  /** Which strategy wrote it; null for the value before the first write. */
+  /** Which strategy wrote it, or `MANUAL`; null for the value before the first write. */
   strategy: string | null;
 }
 
@@ -25,35 +30,59 @@ export interface Lane {
   bars: Bar[];
 }
 
+interface Step {
+  at: number;
+  old: Maybe<string>;
+  value: string;
+  strategy: string;
+}
+
 /** One lane for each knob, with its values over time. Only writes that changed it count. */
 export function lanes(writes: readonly Write[], since: number, until: number): Lane[] {
-  const byKnob = new Map<string, Write[]>();
+  const byKnob = new Map<string, Step[]>();
   for (const write of [...writes].sort((a, b) => a.at - b.at || a.id - b.id)) {
-    if (write.outcome !== "changed") continue;
+    const step = stepOf(write);
+    if (step === null) continue;
     const found = byKnob.get(write.knob);
-    if (found) found.push(write);
-    else byKnob.set(write.knob, [write]);
+    if (found) found.push(step);
+    else byKnob.set(write.knob, [step]);
   }
   const names = [...byKnob.keys()].sort();
   return names.map((knob) => ({ knob, bars: bars(byKnob.get(knob) ?? [], since, until) }));
 }
 
-function bars(writes: readonly Write[], since: number, until: number): Bar[] {
+function stepOf({ at, old, new: value, strategy, outcome, read_back }: Write): Step | null {
+  if (outcome === "changed") return { at, old, value, strategy };
+  // Without the value that was found, ebbgate only left alone what it had found before.
+  if (outcome === "manual" && read_back != null)
+    return { at, old, value: read_back, strategy: MANUAL };
+  return null;
+}
+
+function bars(steps: readonly Step[], since: number, until: number): Bar[] {
   const found: Bar[] = [];
-  const first = writes[0];
+  const first = steps[0];
   if (first && first.at > since) {
     found.push({ from: since, until: first.at, value: first.old, strategy: null });
   }
-  writes.forEach((write, index) => {
-    const end = writes[index + 1]?.at ?? until;
+  steps.forEach(({ at, value, strategy }, index) => {
+    const end = steps[index + 1]?.at ?? until;
     if (end <= since) return;
-    const from = Math.max(write.at, since);
+    const from = Math.max(at, since);
     const last = found.at(-1);
     // Writing the same value again changes nothing.
-    if (last?.value === write.new && last.strategy === write.strategy) last.until = end;
-    else found.push({ from, until: end, value: write.new, strategy: write.strategy });
+    if (last?.value === value && last.strategy === strategy) last.until = end;
+    else found.push({ from, until: end, value, strategy });
   });
   return found.filter((bar) => bar.until > bar.from);
+}
+
+/** A period, and the part of it of which all writes are known. */
+export interface Period {
+  since: number;
+  until: number;
+  known: number;
+  end: number;
 }
 
 export interface Mark<T> {

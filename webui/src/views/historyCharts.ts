@@ -4,7 +4,7 @@ import { ApiError, get } from "../api/client";
 import type { Actions, Decisions, Samples, Volume } from "../api/types";
 import { bytes, rate } from "../lib/format";
 import { format, rangeOf, RANGES, type Range, type Route } from "../lib/route";
-import { column, negated } from "../lib/series";
+import { column, negated, recorded } from "../lib/series";
 import { generation, serverNow } from "../state";
 import { chart, type ChartView } from "./chart";
 import type { Part } from "./bars";
@@ -19,6 +19,10 @@ import { errorText } from "./actions";
 
 const POINTS = 600;
 const ACTIONS = 500;
+// The others change nothing, and there may be many more of them.
+const OUTCOMES = ["changed", "manual", "refused", "failed"];
+// No tick is slower than 10 s, so a longer pause (as in time_series.py) is no tick.
+const PAUSE_S = 30;
 const REFRESH_MS = 5_000;
 
 export interface HistoryCharts {
@@ -120,7 +124,7 @@ async function readAll(
   try {
     const [samples, actions, decisions] = await Promise.all([
       get<Samples>(`${base}/samples`, { ...span, points: POINTS }),
-      get<Actions>(`${base}/actions`, { ...span, limit: ACTIONS }),
+      get<Actions>(`${base}/actions`, { ...span, limit: ACTIONS, outcome: OUTCOMES }),
       get<Decisions>("decisions", { ...span, volume, limit: 200 }),
       charts.heat.read(volume, since, until),
     ]);
@@ -129,13 +133,21 @@ async function readAll(
     charts.split.updateRange(samples);
     const rows = actions.actions;
     const known = rows.length < ACTIONS ? since : (rows.at(-1)?.at_unix_s ?? since);
-    charts.knobs.update(rows, decisions.decisions, since, until, known);
+    const end = recordedUntil(samples, until);
+    charts.knobs.update(rows, decisions.decisions, { since, until, known, end });
     fill(charts.state, decisions.next_before_id !== null && tooMany(volume, decisions));
   } catch (problem) {
     if (!wanted()) return;
     const gone = problem instanceof ApiError && problem.status === 404;
     text(charts.state, gone ? "" : errorText(problem));
   }
+}
+
+/** The end of what is recorded: the last sample, if ebbgated has stopped recording. */
+function recordedUntil(samples: Samples, until: number): number {
+  const last = recorded(Object.values(samples.columns)) - 1;
+  const end = last < 0 ? samples.since_unix_s : (samples.at_unix_s[last] ?? 0) + samples.span_s;
+  return until - end > PAUSE_S ? end : until;
 }
 
 function tooMany(volume: string, decisions: Decisions): Child {

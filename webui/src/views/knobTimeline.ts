@@ -3,22 +3,30 @@
 import type { Action, Decision } from "../api/types";
 import { clock, dateTime, knobValue, plural } from "../lib/format";
 import * as timeline from "../lib/timeline";
+import type { Period } from "../lib/timeline";
 import { button, fill, h, refill, table, type Child } from "./dom";
 import { openDecision, openDecisions } from "./explanation";
 
 // A mark is 24 px wide; nearer ones are merged.
 const MARK_PX = 26;
 const LETTER_PX = 6.6;
+// A narrower bar would be all edge.
+const EDGE_PX = 4;
+const KINDS = {
+  before: "previous value",
+  ebbgate: "written by ebbgate",
+  other: "written by somebody else",
+  unknown: "unknown",
+} as const;
+type Kind = keyof typeof KINDS;
 
 export interface KnobTimeline {
   element: HTMLElement;
   update: (
     actions: readonly Action[],
     decisions: readonly Decision[],
-    since: number,
-    until: number,
-    /** `actions` has all writes since this time. */
-    known: number,
+    /** `actions` has all writes from `known` to `end`. */
+    period: Period,
   ) => void;
 }
 
@@ -39,9 +47,9 @@ export function knobTimeline(): KnobTimeline {
   );
   return {
     element,
-    update: (actions, decisions, since, until, known) => {
+    update: (actions, decisions, period) => {
       const focused = lanes.contains(document.activeElement);
-      if (!focused) draw(lanes, actions, decisions, [since, until, known]);
+      if (!focused) draw(lanes, actions, decisions, period);
       if (!rows.contains(document.activeElement)) refill(rows, asTable(actions));
     },
   };
@@ -51,10 +59,11 @@ function draw(
   box: HTMLElement,
   actions: readonly Action[],
   decisions: readonly Decision[],
-  [since, until, known]: readonly [number, number, number],
+  period: Period,
 ): void {
+  const { since, until, known, end } = period;
   const writes = actions.map((action) => ({ ...action, at: action.at_unix_s }));
-  const found = timeline.lanes(writes, known, until);
+  const found = timeline.lanes(writes, known, end);
   const marks = markLane(box, decisions, since, until);
   if (found.length === 0 && marks === null) {
     fill(box, h("p", { class: "hint" }, "No decisions and no changed settings in this period."));
@@ -68,8 +77,35 @@ function draw(
   fill(
     box,
     lane("Decisions", marks),
-    found.map((each) => lane(each.knob, bars(each, since, until, trackPx(box)))),
+    found.map((each) => {
+      const rest = [
+        unknown(since, known, "not shown", period),
+        unknown(end, until, "not recorded", period),
+      ];
+      return lane(each.knob, [bars(each, period, trackPx(box)), rest]);
+    }),
     ends,
+    found.length > 0 && legend(found, since < known || end < until),
+    since < known && h("p", { class: "hint" }, newestOnly(actions.length, period)),
+  );
+}
+
+function newestOnly(count: number, { since, until, known }: Period): string {
+  return `Only the newest ${count} writes are shown, since ${timeLabel(known, until - since)}.`;
+}
+
+/** Names the colours and lines of the bars that are shown. */
+function legend(found: readonly timeline.Lane[], anyUnknown: boolean): HTMLElement {
+  const kinds = new Set<Kind>(found.flatMap((each) => each.bars.map(kindOf)));
+  if (anyUnknown) kinds.add("unknown");
+  const items = (Object.keys(KINDS) as Kind[]).filter((kind) => kinds.has(kind));
+  return h(
+    "ul",
+    { class: "legend" },
+    items.map((kind) => {
+      const swatch = h("span", { class: "lane-swatch", "data-by": kind, "aria-hidden": "true" });
+      return h("li", {}, swatch, KINDS[kind]);
+    }),
   );
 }
 
@@ -91,25 +127,49 @@ function lane(label: string, content: Child): HTMLElement {
   );
 }
 
-function bars(found: timeline.Lane, since: number, until: number, widthPx: number): HTMLElement[] {
+function kindOf({ strategy }: timeline.Bar): Kind {
+  return strategy === null ? "before" : strategy === timeline.MANUAL ? "other" : "ebbgate";
+}
+
+function bars(found: timeline.Lane, period: Period, widthPx: number): HTMLElement[] {
   return found.bars.map((bar) => {
     const value = knobValue(found.knob, bar.value);
-    const who = bar.strategy === null ? "previous value" : bar.strategy;
-    const share = (bar.until - bar.from) / (until - since);
+    const kind = kindOf(bar);
+    const who = kind === "ebbgate" ? bar.strategy : KINDS[kind];
+    const px = ((bar.until - bar.from) / (period.until - period.since)) * widthPx;
+    // A clipped value could be read as another value, so one that does not fit is not shown.
+    const fits = px > value.length * LETTER_PX + 8;
     const element = h(
       "span",
       {
         class: "lane-bar",
-        "data-by": bar.strategy === null ? "kernel" : "ebbgate",
+        "data-by": kind,
+        "data-edge": px >= EDGE_PX,
         title: `${value} (${who}), ${dateTime(bar.from)} to ${dateTime(bar.until)}`,
       },
-      // A clipped value could be read as another value, so one that does not fit is not shown.
-      share * widthPx > value.length * LETTER_PX + 8 && value,
+      fits && h("span", { class: "lane-value" }, value),
     );
-    element.style.left = `${((bar.from - since) / (until - since)) * 100}%`;
-    element.style.width = `${share * 100}%`;
-    return element;
+    return placed(element, bar.from, bar.until, period);
   });
+}
+
+/** Hatches a time: an empty track would read as a previous value. */
+function unknown(from: number, until: number, why: string, period: Period): HTMLElement | null {
+  if (until <= from) return null;
+  const title = `${why}, ${dateTime(from)} to ${dateTime(until)}`;
+  const element = h("span", { class: "lane-bar", "data-by": "unknown", title });
+  return placed(element, from, until, period);
+}
+
+function placed(
+  element: HTMLElement,
+  from: number,
+  until: number,
+  { since, until: end }: Period,
+): HTMLElement {
+  element.style.left = `${((from - since) / (end - since)) * 100}%`;
+  element.style.width = `${((until - from) / (end - since)) * 100}%`;
+  return element;
 }
 
 /** Buttons of which one is in the tab order; arrow keys move to the others. */
