@@ -14,7 +14,7 @@ from tests.browser.stack import UI, Stack, stack
 TIMEOUT_S = 900
 PARTS = (
     *("pages", "heat", "pins", "warm", "decisions", "changes", "advice"),
-    *("policy", "keyboard", "connection", "absent", "stopped"),
+    *("policy", "keyboard", "connection", "absent", "stopped", "charts"),
 )
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Shared by the two histograms of a volume: frame, bars, marks and axis.
 import type { Volume } from "../api/types";
-import { attribute, fill, h, s, text } from "./dom";
+import { attribute, fill, fillTable, h, noRows, s, text } from "./dom";
 
 export const WIDTH = 600;
 export const HEIGHT = 150;
@@ -18,7 +18,8 @@ export interface Frame {
   svg: SVGSVGElement;
   axis: HTMLElement;
   reading: HTMLElement;
-  rows: HTMLElement;
+  /** Sets the content of "As a table", which is made only while it is open. */
+  setTable: (make: () => HTMLElement) => void;
 }
 
 export function frame(title: string, unit: string): Frame {
@@ -31,6 +32,12 @@ export function frame(title: string, unit: string): Frame {
   const axis = h("div", { class: "bars-axis", "aria-hidden": "true" });
   const reading = h("p", { class: "reading" });
   const rows = h("div");
+  let table = noRows;
+  const updateTable = (): void => fillTable(rows, table);
+  const setTable = (make: () => HTMLElement): void => {
+    table = make;
+    updateTable();
+  };
   const element = h(
     "figure",
     { class: "chart" },
@@ -38,9 +45,10 @@ export function frame(title: string, unit: string): Frame {
     plot,
     axis,
     reading,
-    h("details", {}, h("summary", {}, "As a table"), rows),
+    // Without new data, as without a daemon, only this fills a table that is opened.
+    h("details", { ontoggle: updateTable }, h("summary", {}, "As a table"), rows),
   );
-  const part = { element, plot, svg, axis, reading, rows };
+  const part = { element, plot, svg, axis, reading, setTable };
   empty(part, "No data from ebbgated for this volume.");
   return part;
 }
@@ -107,7 +115,7 @@ export function empty(part: Frame, sentence: string): void {
   fill(part.svg);
   noMarkLabel(part.plot);
   fill(part.axis);
-  fill(part.rows, h("p", { class: "hint" }, "No data."));
+  part.setTable(noRows);
   text(part.reading, sentence);
   attribute(part.plot, "aria-label", sentence);
 }

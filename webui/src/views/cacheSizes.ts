@@ -4,7 +4,7 @@ import type { MissRatio, Volume } from "../api/types";
 import * as cacheSizes from "../lib/cacheSizes";
 import { bytes, nanoseconds, ratio } from "../lib/format";
 import { axisLabels, empty, frame, HEIGHT, marker, markLabel, WIDTH, type Part } from "./bars";
-import { attribute, fill, fillTable, s, table, text } from "./dom";
+import { attribute, fill, s, table, text } from "./dom";
 
 const TITLE = "Hit ratio by size of the cache";
 
@@ -29,7 +29,7 @@ export function sizeCurve(): Part {
     const sentence = reading(curve);
     text(part.reading, sentence);
     attribute(part.plot, "aria-label", sentence);
-    fillTable(part.rows, () => rows(curve));
+    part.setTable(() => rows(curve));
   };
   return { element: part.element, update };
 }

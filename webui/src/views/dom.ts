@@ -142,6 +142,11 @@ export function fillTable(box: HTMLElement, make: () => HTMLElement): void {
   refill(box, make());
 }
 
+/** In place of a table without rows. */
+export function noRows(): HTMLElement {
+  return h("p", { class: "hint" }, "No data.");
+}
+
 /** Replaces tables that read otherwise. They stay scrolled sideways, as on a phone they have to be. */
 export function refill(parent: HTMLElement, made: HTMLElement): void {
   if (parent.firstElementChild?.isEqualNode(made) === true) return;

@@ -5,7 +5,7 @@ import { count, nanoseconds, ratio, seconds } from "../lib/format";
 import * as gaps from "../lib/gaps";
 import { occupied } from "../lib/runs";
 import { axisLabels, bars, empty, frame, marker, markLabel, type Frame, type Part } from "./bars";
-import { attribute, fill, fillTable, table, text } from "./dom";
+import { attribute, fill, table, text } from "./dom";
 
 export function gapHistogram(): Part {
   const part = frame("Idle periods by length", "number of periods; recent ones count more");
@@ -45,7 +45,7 @@ function gapRows(part: Frame, counts: readonly number[], from: number): void {
     const low = gaps.bucketLowSeconds(from + i);
     return [`${seconds(low)} to ${seconds(2 * low)}`, count(Math.round(value * 10) / 10)];
   });
-  fillTable(part.rows, () =>
+  part.setTable(() =>
     table("Idle periods by length", ["Length", "Periods"], rows, { class: "numbers" }),
   );
 }

@@ -6,7 +6,7 @@ import { clock, count, dateTime, seconds } from "../lib/format";
 import * as heat from "../lib/heat";
 import { thinned } from "../lib/series";
 import { colour } from "./chart";
-import { attribute, fill, fillTable, h, segmented, table, text } from "./dom";
+import { attribute, fill, fillTable, h, noRows, segmented, table, text } from "./dom";
 import { errorText } from "./actions";
 
 const SHADES = 6;
@@ -109,6 +109,7 @@ function show(parts: Parts, shown: Latency | null, op: string): void {
     fill(parts.axisY);
     fill(parts.axisX);
     fill(parts.legend);
+    if (shown) fillTable(parts.rows, noRows);
     return;
   }
   paint(parts.canvas, shown, found);

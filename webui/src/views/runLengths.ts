@@ -15,7 +15,7 @@ import {
   type Frame,
   type Part,
 } from "./bars";
-import { attribute, fill, fillTable, h, s, table, text } from "./dom";
+import { attribute, fill, h, s, table, text } from "./dom";
 
 const NAME = "Sequential cutoff to try";
 const NOTHING = "No sequential run measured yet.";
@@ -193,7 +193,7 @@ function runRows(state: Curve, read: readonly number[], write: readonly number[]
       ratio(runs.shareBeyond(all, low)),
     ]);
   }
-  fillTable(state.part.rows, () =>
+  state.part.setTable(() =>
     table(
       "Bytes by length of sequential run",
       ["Run length", "Read", "Write", "Bypass with cutoff at lower end"],
