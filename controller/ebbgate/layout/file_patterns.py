@@ -34,11 +34,14 @@ _Next = frozenset[int]
 def matches(pattern: Path, until_s: float = math.inf) -> Generator[str, None, None]:
     """Yield the paths that an absolute pattern matches, hidden ones, too, each once.
 
-    A part `**` stands for any number of folders, but for no link to one; elsewhere `**` means `*`.
+    A part `**` stands for any number of folders, but for no link to one, at the end for all that is
+    below; elsewhere `**` means `*`.
     Without a pattern in its last part a path is yielded even if it is missing. `until_s`: on
     CLOCK_MONOTONIC. Raises UsageError if there are too many folders, or if it takes longer.
     """
     root, parts = pattern.parts[0], pattern.parts[1:]
+    if parts[-1:] == (_ANY_DEPTH,):
+        parts = (*parts, "*")
     # A folder is searched once, for all parts that may match there: with several `**` there are
     # many ways to each.
     todo = [(root, _with_skipped({0}, parts))]

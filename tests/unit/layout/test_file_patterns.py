@@ -43,7 +43,6 @@ def tree(tmp_path: Path) -> Path:
         ("**/x/**/d.ibd", ["db/x/db/x/d.ibd"]),
         ("**/b.ibd", ["db/b.ibd"]),
         ("*/../a.ibd", ["a.ibd"]),
-        ("db/**", []),
         ("none/*", []),
         ("a.ibd/*", []),
         (f"{LONG}/*", []),
@@ -52,6 +51,12 @@ def tree(tmp_path: Path) -> Path:
 )
 def test_a_pattern_matches_names(tree: Path, pattern: str, files: list[str]) -> None:
     assert [name for name in found(tree, pattern) if os.path.lexists(tree / name)] == files
+
+
+def test_two_stars_at_the_end_match_all_that_is_below(tree: Path) -> None:
+    below = list(found(tree, "db/**"))
+    assert below == list(found(tree, "db/**/*"))
+    assert {"db/b.ibd", "db/.hidden.ibd", "db/x/y/c.ibd"} <= set(below)
 
 
 def test_each_is_found_once(tree: Path) -> None:
