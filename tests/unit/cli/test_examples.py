@@ -113,7 +113,7 @@ def test_the_playbook_installs_right_policies_and_reloads_once(repository: Path)
         assert changed in found.stdout
     assert (repository / "policies.d/nas.yaml").read_text() == EXAMPLE
     assert modes(repository) == (0o755, 0o644)
-    assert (repository / "systemctl.log").read_text() == "reload ebbgated\n"
+    assert (repository / "systemctl.log").read_text() == "try-reload-or-restart ebbgated\n"
 
 
 @pytest.mark.full
