@@ -32,6 +32,10 @@ from ebbgate.units import NS_PER_S
 Document = dict[str, Any]
 
 _ONLY_ROOT: Final = "only root can query device-mapper"
+_OWNERS_UNKNOWN: Final = (
+    "ebbgated gives no status of it, so ebbgate may have set knobs: no advice on these;"
+    " run ebbgate doctor as root"
+)
 _NOT_MEASURED: Final = "ebbgated is not running: nothing is measured"
 
 
@@ -140,8 +144,11 @@ def _inspect_all(sysfs: Sysfs, proc: Path, status: FreshStatus) -> list[_Inspect
 def _inspect(sysfs: Sysfs, volume: Volume, status: FreshStatus, users: DeviceUsers) -> _Inspected:
     state = read_state(sysfs, volume, time.monotonic_ns())
     live = status.volumes.get(volume.name, VolumeStatus())
-    # Without a daemon all knobs are the kernel's.
-    owned = live.knobs or {name: KnobStatus(value) for name, value in state.knobs.items()}
+    # Only root can read which knobs a daemon that was killed has left behind.
+    owner = "kernel" if volume.name in status.volumes else "unknown"
+    owned = live.knobs or {
+        name: KnobStatus(value, owner=owner) for name, value in state.knobs.items()
+    }
     facts = report.facts(sysfs, volume, state, owned, live, users)
     return _Inspected(volume, state, live.mode, owned, facts)
 
@@ -173,6 +180,8 @@ def _unknown(sysfs: Sysfs, inspected: list[_Inspected], status: FreshStatus) -> 
     if not hidden and blocked:
         yield _row(None, None, f"{_ONLY_ROOT}: whether it has cached volumes is not known")
     for each in inspected:
+        if any(knob.owner == "unknown" for knob in each.owned.values()):
+            yield _row(each.volume.name, each.volume.title, _OWNERS_UNKNOWN)
         closed = _unreadable(sysfs, each.volume)
         if closed:
             why = f"this process may not read {', '.join(closed)}: run ebbgate doctor as root"

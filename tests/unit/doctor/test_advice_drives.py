@@ -15,12 +15,18 @@ from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Advice, DiskKind, Drive, Facts, Weight
 from ebbgate.doctor.unprivileged import FreshStatus
 from ebbgate.model.decision import Condition
-from ebbgate.model.status import FlowTotals, ProposalStatus, VolumeStatus, VolumeTotals
+from ebbgate.model.status import (
+    DaemonStatus,
+    FlowTotals,
+    ProposalStatus,
+    VolumeStatus,
+    VolumeTotals,
+)
 from ebbgate.model.volume import DiskUsers, Kind
 from ebbgate.policy.language.parse import parse
 from ebbgate.probes import topology
 from ebbgate.units import GIB, MIB, NS_PER_S
-from tests.builders import device, dm_volume, volume
+from tests.builders import device, dm_volume, live_status, volume
 from tests.fake_sysfs import FakeSysfs, fake_multipath
 from tests.unit.doctor.test_advice import SOUND, check_form
 
@@ -314,7 +320,8 @@ def shared(tmp_path: Path) -> FakeSysfs:
 
 
 def test_a_disk_of_several_volumes_has_its_advice_once_and_names_them(shared: FakeSysfs) -> None:
-    rows = unprivileged.advice(shared.sysfs, FreshStatus())["advice"]
+    live = {name: live_status(volume=name, knobs={}) for name in ("bcache0", "bcache1")}
+    rows = unprivileged.advice(shared.sysfs, FreshStatus(DaemonStatus(), live))["advice"]
     found = [(row["id"], row["volume"]) for row in rows if row["about"] == "sda"]
     assert found == [("EBB-106", "bcache0"), ("EBB-107", "bcache0")]
     assert all("sda is below bcache1, too." in row["text"] for row in rows if row["about"] == "sda")

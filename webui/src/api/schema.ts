@@ -1072,7 +1072,7 @@ export interface components {
             name: string;
             /** @description The value before ebbgate. */
             original: string | null;
-            /** @description kernel, ebbgate or manual. */
+            /** @description kernel, ebbgate or manual; unknown where ebbgated gives no status. */
             owner: string;
             /** @description Its file. */
             path: string;

@@ -122,7 +122,7 @@ class KnobReport(Model):
     name: str = doc("Its kernel name.")
     value: str | None = doc("As the kernel writes it.")
     original: str | None = doc("The value before ebbgate.")
-    owner: str = doc("kernel, ebbgate or manual.")
+    owner: str = doc("kernel, ebbgate or manual; unknown where ebbgated gives no status.")
     touch: str = doc("tuned (in enforce), shown, or manual.")
     about: str = doc("What it does.")
     path: str = doc("Its file.")
