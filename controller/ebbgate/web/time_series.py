@@ -86,7 +86,7 @@ def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
     placed = place(rows, grid)
     if grid.span_ns == SECOND_NS:
         # Each counts what came since the one before it, and fills as many points.
-        points = round(_usual_ns(rows) / SECOND_NS)
+        points = round(min(_usual_ns(rows), _COVERED_NS_MAX) / SECOND_NS)
         first = grid.since_ns // SECOND_NS
         if points > 1:
             placed = [row and _part(row, points, at) for at, row in enumerate(placed, first)]

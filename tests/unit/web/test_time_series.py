@@ -107,6 +107,14 @@ def test_no_request_of_a_slow_tick_is_lost(apart_s: int, count: int) -> None:
     assert set(columns[0]) == {count // apart_s, -(-count // apart_s)}
 
 
+def test_no_request_of_samples_far_apart_is_lost() -> None:
+    """Such as before and after a pause of ebbgated."""
+    paths = {"read hit": [104, 4096 * 104, 10, 20, 30]}
+    rows = [row(at, paths=paths) for at in (0, 60)]
+    found = samples("bcache0", rows, Grid(0, SECOND_NS, 100))
+    assert sum(count or 0 for count in found.paths["read hit"].ios) == 2 * 104
+
+
 def test_sample_covers_at_most_half_a_minute() -> None:
     assert covered_ns([row(0), row(600), row(1200)]) == 30 * S
 
