@@ -4,11 +4,6 @@
 #include "device.bpf.h"
 #include "path.bpf.h"
 
-static __always_inline bool is_cached_volume(__u32 roles)
-{
-	return roles & EB_IS_VOLUME && (roles & EB_IS_DM || !(roles & EB_IS_DISK));
-}
-
 /* A bio is sent to a device of a cache. No kernel without atomic instructions follows dm. */
 static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles,
 					 bool atomics)
@@ -34,7 +29,7 @@ static __always_inline void bio_queue(struct bio *bio, bool atomics)
 		device_queue(bio, e, roles, atomics);
 	if (!(roles & (EB_IS_VOLUME | EB_IS_JOINED)))
 		return;
-	if (is_cached_volume(roles) && is_warming(bio, false))
+	if (EB_HAS_WARM_READS(roles) && is_warming(bio, false))
 		return;
 	cpu = this_cpu();
 	if (!cpu)
@@ -136,7 +131,7 @@ static __always_inline void bio_complete(struct bio *bio)
 	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_JOINED | EB_IS_DISK)))
 		return;
 	roles = e->roles;
-	if (is_cached_volume(roles) && is_warming(bio, false))
+	if (EB_HAS_WARM_READS(roles) && is_warming(bio, false))
 		return;
 	cpu = this_cpu();
 	if (!cpu)

@@ -44,6 +44,13 @@
 #define EB_IS_JOINED 128 /* its bios are followed from their arrival to their end */
 #define EB_SERVES_DM 256 /* a device of a dm volume: parts of its requests are sent here */
 
+/*
+ * A volume whose reads of a warm-up do not count. Where programs are inherited a cached volume of
+ * dm looks like any other device without requests.
+ */
+#define EB_HAS_WARM_READS(roles) \
+	((roles)&EB_IS_VOLUME && ((roles) & (EB_IS_DM | EB_IS_BIO) || !((roles)&EB_IS_DISK)))
+
 #define EB_FG 0 /* of users */
 #define EB_BG 1 /* of the cache: destage, fills, journal, metadata, garbage collection */
 #define EB_CLASSES 2

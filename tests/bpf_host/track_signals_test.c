@@ -45,6 +45,21 @@ static void misses_of_a_cache_are_attributed_unless_programs_are_inherited(void)
 	CHECK(!volume_named(&p, "bcache")->has_attribution);
 }
 
+static void reads_of_a_warm_up_do_not_count_at_a_cached_volume(void)
+{
+	for (int inherits = 0; inherits < 2; inherits++) {
+		begin();
+		p.inherits = inherits;
+		follow("bcache", KIND_BCACHE, 252U << 20, A, C);
+		CHECK(EB_HAS_WARM_READS(entry(252U << 20).roles));
+		follow("dm", KIND_DM_CACHE, 253U << 20, MD, B);
+		CHECK(EB_HAS_WARM_READS(entry(253U << 20).roles));
+		follow("disk", KIND_DISK, C, C, 0);
+		CHECK(!EB_HAS_WARM_READS(entry(C).roles));
+		CHECK(!EB_HAS_WARM_READS(entry(B).roles));
+	}
+}
+
 static void a_volume_without_addresses_is_followed_and_says_so(void)
 {
 	begin();
@@ -65,5 +80,6 @@ int main(void)
 	RUN(misses_are_not_counted_where_their_place_is_not_known);
 	RUN(misses_of_a_cache_are_attributed_unless_programs_are_inherited);
 	RUN(a_volume_without_addresses_is_followed_and_says_so);
+	RUN(reads_of_a_warm_up_do_not_count_at_a_cached_volume);
 	return check_done();
 }
