@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "reuse_ring.h"
 
+#include "idle.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +41,10 @@ static int by_time(const void *one, const void *other)
 {
 	uint64_t a = ((const struct reuse_ref *)one)->ns;
 	uint64_t b = ((const struct reuse_ref *)other)->ns;
+	/* Above the time, a stamp has the size of the bio. */
+	int64_t later = (int64_t)((a - b) << STAMP_HIGH_BITS);
 
-	return (a > b) - (a < b);
+	return (later > 0) - (later < 0);
 }
 
 void reuse_sort(struct reuse_ref *refs, size_t n)

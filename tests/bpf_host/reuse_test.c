@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "check.h"
+#include "idle.h"
 #include "reuse_ring.h"
 
 #include <string.h>
@@ -124,6 +125,21 @@ static void references_of_several_cpus_are_put_in_order(void)
 		CHECK(mixed[i].ns < mixed[i + 1].ns);
 }
 
+/* Kernels that stamp bios put the size into the bits above the time, which wraps. */
+static void references_of_several_sizes_are_put_in_order(void)
+{
+	struct reuse_ref mixed[] = {
+		{ 9 | 8ULL << STAMP_BITS, 10 },
+		{ 5 | 2048ULL << STAMP_BITS, 12 },
+		{ STAMP_MASK - 3, 14 },
+	};
+
+	reuse_sort(mixed, 3);
+	CHECK_EQ(mixed[0].ref, 14);
+	CHECK_EQ(mixed[1].ref, 12);
+	CHECK_EQ(mixed[2].ref, 10);
+}
+
 int main(void)
 {
 	RUN(the_sampled_blocks_are_those_of_the_bench);
@@ -135,5 +151,6 @@ int main(void)
 	RUN(a_ring_that_ran_over_keeps_the_newest_and_counts_the_rest);
 	RUN(references_without_room_are_lost);
 	RUN(references_of_several_cpus_are_put_in_order);
+	RUN(references_of_several_sizes_are_put_in_order);
 	return check_done();
 }
