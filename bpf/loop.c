@@ -46,6 +46,7 @@ static void track_and_report(struct probe *p, const struct command *cmd, const c
 
 static void untrack_and_report(struct probe *p, struct volume *v, const char *why)
 {
+	forget_pieces(p, v);
 	untrack(p, v);
 	write_heat(p, v, now_ns());
 	end_attribution(p, v, now_ns());

@@ -47,6 +47,24 @@ static uint64_t awaiting_write(struct probe *p, struct volume *v, uint64_t read_
 	return difference - v->awaiting_write_base;
 }
 
+/*
+ * The shared cache has read the pieces of a volume that leaves, and nobody is left who has sent
+ * them: without this the volumes that stay would seem to have all of them under way.
+ */
+void forget_pieces(struct probe *p, const struct volume *leaving)
+{
+	struct destage d;
+
+	if (leaving->backing < 0)
+		return;
+	read_destage(p, leaving->backing, &d);
+	for_each_volume (other, p) {
+		if (other != leaving && same_cache(other, leaving) &&
+		    other->awaiting_write_base != NO_SAMPLE_YET)
+			other->awaiting_write_base += d.queued_ios;
+	}
+}
+
 static void measure_pipeline(struct probe *p, struct volume *v, uint64_t now,
 			     struct queue_sample *s)
 {

@@ -20,6 +20,12 @@ bool check_queue(struct probe *p, struct volume *v, uint64_t now, struct queue_s
 /* Takes a sample because the programs say that destage ran empty; false if none is wanted. */
 bool queue_drained(struct probe *p, struct volume *v, uint64_t now, struct queue_sample *s);
 
+/* The base of a volume before its first sample, which sets it. */
+#define NO_SAMPLE_YET INT64_MAX
+
+/* Prepares the volumes on the same cache for the end of one, which is still tracked. */
+void forget_pieces(struct probe *p, const struct volume *leaving);
+
 /* Applies the command `pace`. Returns NULL or an error text. */
 const char *set_pace(struct probe *p, struct volume *v, const struct command *cmd);
 

@@ -9,6 +9,7 @@
 #include "in_flight.h"
 #include "memory.h"
 #include "programs.h"
+#include "queue.h"
 #include "sysfs.h"
 
 #define WAIT_NS_DEFAULT (300 * NS_PER_MS)
@@ -108,6 +109,7 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->bio_based = !block_has_requests(cmd->volume);
 	v->backing = -1;
 	v->wait_ns = WAIT_NS_DEFAULT;
+	v->awaiting_write_base = NO_SAMPLE_YET;
 	v->heat_since_ns = now;
 	v->attribution_since_ns = now;
 	v->earlier_until_ns = now + EARLIER_NS;

@@ -181,6 +181,62 @@ static void a_volume_whose_destage_cannot_be_told_is_not_paced(void)
 	CHECK(v->pace_ns && shared.vol[0].paced);
 }
 
+/* One more volume on the same cache, with a backing device of its own. */
+static struct volume *another(int backing)
+{
+	struct volume *other = &p.volume[1];
+
+	p.device[backing] = (struct device){ .dev = 10, .users = 1, .moved_ns = now };
+	p.device[CACHE].users++;
+	*other = *v;
+	other->backing = backing;
+	other->awaiting_write_base = NO_SAMPLE_YET;
+	return other;
+}
+
+static void whole_pieces(int backing, unsigned int n)
+{
+	sent(CACHE, n);
+	done(CACHE, n);
+	sent(backing, n);
+	done(backing, n);
+}
+
+static void pieces_of_a_volume_that_leaves_are_not_under_way(void)
+{
+	struct volume *other;
+
+	begin();
+	v->awaiting_write_base = NO_SAMPLE_YET;
+	other = another(2);
+	whole_pieces(BACKING, 500);
+	whole_pieces(2, 100000);
+	sent(BACKING, 1);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+	forget_pieces(&p, other);
+	other->used = false;
+	for (unsigned int i = 0; i < 100; i++) {
+		whole_pieces(BACKING, 5);
+		CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+	}
+	/* What is read and not yet sent counts as before. */
+	sent(CACHE, 3);
+	done(CACHE, 3);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 3);
+}
+
+static void a_volume_that_comes_has_none_of_the_others_under_way(void)
+{
+	begin();
+	v->awaiting_write_base = NO_SAMPLE_YET;
+	another(2);
+	/* Of a third one, which has left. */
+	sent(CACHE, 700);
+	done(CACHE, 700);
+	sent(BACKING, 1);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+}
+
 static void a_shorter_period_takes_effect_at_once(void)
 {
 	struct command cmd = { .verb = VERB_PACE, .ns = 60 * NS_PER_S };
@@ -206,5 +262,7 @@ int main(void)
 	RUN(a_tick_corrects_without_any_pace);
 	RUN(a_volume_whose_destage_cannot_be_told_is_not_paced);
 	RUN(a_shorter_period_takes_effect_at_once);
+	RUN(pieces_of_a_volume_that_leaves_are_not_under_way);
+	RUN(a_volume_that_comes_has_none_of_the_others_under_way);
 	return check_done();
 }
