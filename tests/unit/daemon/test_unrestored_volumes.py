@@ -71,8 +71,7 @@ async def test_it_is_restored_once_the_kernel_takes_it(detached: Detached) -> No
     await detached.looks()
     assert detached.depth == "8"
     del detached.sysfs.before["queue_depth"]
-    await looked_until(detached, lambda: detached.depth == "32")
-    assert detached.left == []
+    await looked_until(detached, lambda: (detached.depth, detached.left) == ("32", []))
     assert detached.daemon.volume_set.release_all() == []
 
 

@@ -240,10 +240,19 @@ def test_advice_lists_what_could_not_be_checked(web: WebHarness) -> None:
     assert all(each["why"] for each in found["unknown"])
 
 
-def test_advice_on_a_knob_is_listed(web: WebHarness) -> None:
+def test_advice_on_a_knob_that_nobody_has_set_is_listed(web: WebHarness) -> None:
+    with web.daemon():
+        found = web.get("/advice").json["advice"]
+    assert [(each["id"], each["about"]) for each in found] == [("EBB-205", "bcache0")]
+
+
+def test_without_a_daemon_there_is_no_advice_on_a_knob_that_it_may_have_left(
+    web: WebHarness,
+) -> None:
     web.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
-    found = web.get("/advice").json["advice"]
-    assert any("sequential_cutoff" in each["text"] + each["about"] for each in found)
+    found = web.get("/advice").json
+    assert not any("sequential_cutoff" in each["text"] + each["about"] for each in found["advice"])
+    assert "bcache0" in {each["volume"] for each in found["unknown"]}
 
 
 # ---- metrics, pages ----------------------------------------------------------------------------
