@@ -39,14 +39,15 @@ export function advicePage(parent: HTMLElement): View {
     draw,
     (problem) => text(state, errorText(problem)),
   );
-  // Modes and overrides determine what is applied and what can be.
-  let known = fingerprint();
+  // Modes and overrides determine what is applied and what can be. The first volumes that arrive are
+  // no change: a page that is drawn again takes from a person what was just selected.
+  let known = volumes.get() === null ? null : fingerprint();
   const stops = [
     stop,
     generation.listen(reload),
     volumes.listen(() => {
       const now = fingerprint();
-      if (now !== known) reload();
+      if (known !== null && now !== known) reload();
       known = now;
     }),
   ];
