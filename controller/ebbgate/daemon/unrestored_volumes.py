@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Volumes that are gone, of which a knob is not restored: it is tried again. I/O: on a thread.
+"""Restores again what failed to be restored as its volume went away. I/O: on a thread.
 
 The disks of a volume stay when its cache goes, and a write to one of them may fail.
 """

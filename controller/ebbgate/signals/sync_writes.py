@@ -18,12 +18,12 @@ HALF_LIFE_NS: Final = 30 * NS_PER_S
 """After this time a write counts half: some flushes of the page cache lie in it."""
 SHARE_MIN: Final = 0.90
 SHARE_KEPT_MIN: Final = 0.85
-"""Hysteresis: from one to the other, they stay what they are."""
+"""Hysteresis: between the two bounds the answer stays what it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncWrites:
-    """Decayed counts of write requests, and whether most are synchronous; no writes: no."""
+    """Decayed counts of write requests, and whether most are synchronous (not without any)."""
 
     ios: float = 0.0
     sync_ios: float = 0.0

@@ -44,13 +44,12 @@ def test_install_leaves_the_modes_of_shared_folders_alone(tmp_path: Path) -> Non
         for step in steps_of("install", f"DESTDIR={tmp_path}").splitlines()
         if "mkdir" in step or step.lstrip().startswith("install -d")
     ]
-    assert made
+    assert all(any(f"/usr/local/{name}" in step for step in made) for name in ("bin", "sbin"))
     subprocess.run(["sh", "-euc", "\n".join(made)], check=True)
     modes = {
         name: (tmp_path / "usr/local" / name).stat().st_mode & 0o7777 for name in ("bin", "sbin")
     }
     assert modes == {"bin": 0o2775, "sbin": 0o2775}
-    assert (tmp_path / "usr/local/lib/systemd/system").is_dir() or (tmp_path / "etc").is_dir()
 
 
 def test_uninstall_keeps_the_services_until_the_knobs_are_back() -> None:

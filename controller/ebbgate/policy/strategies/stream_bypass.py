@@ -202,7 +202,7 @@ def _tight(frame: Frame, params: StreamParams) -> int:
 
 
 def _tightened(state: StreamState, frame: Frame, params: StreamParams) -> int | None:
-    """Return the cutoff; a lower one where the present one misses half of what that would catch.
+    """Return the cutoff; the tight one where the present cutoff catches less than half as much.
 
     A backup of large files may go on with small ones, without a pause.
     """
