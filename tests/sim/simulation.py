@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import DaemonFacts
+from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.model.power import NOT_ASKED
 from ebbgate.model.records import Direction, Edge, QueueSample, Tick
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import DestageParams, Event, Policy, ProbeSettings, State, step
+from ebbgate.policy.strategies.head_return import PAGE_BYTES, page_offset_bytes
 from ebbgate.probes.protocol import parse_line
 from ebbgate.probes.recording import sysfs_line
 from ebbgate.signals.frame import FrameState, build, on_tick
@@ -70,10 +72,13 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """ebbgate's delays: until a record reaches the policy, and of a knob write."""
+    """ebbgate's delays: until a record reaches the policy, of a knob write, and until a read that
+    brings the heads back is sent.
+    """
 
     deliver_ns: int = 2 * NS_PER_MS
     write_ns: int = 350 * NS_PER_US
+    read_ns: int = 5 * NS_PER_MS
 
 
 PROMPT = Reaction()
@@ -106,7 +111,9 @@ class Setup:
 
 
 class Simulation:
-    """`served`: every user's request; `lines`: the recording; `gates`: every change of the gate."""
+    """`served`: every user's request; `lines`: the recording; `gates`: every change of the gate;
+    `head_returns`: reads that brought the disk's heads back.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -129,6 +136,8 @@ class Simulation:
         self.served: list[Served] = []
         self.lines: list[str] = []
         self.gates: list[tuple[int, Gate]] = []
+        self.head_returns = 0
+        self._read_bytes: int | None = None
         self.state = State()
         self._frames = FrameState()
         self._sent_settings: ProbeSettings | None = None
@@ -176,6 +185,7 @@ class Simulation:
 
         if not io.cached:
             self.probe.reaches_backing(io.direction)
+            self._read_bytes = io.offset_bytes
             write = io.direction is Direction.WRITE
             self.disk.submit(
                 Request(io.offset_bytes, io.length_bytes, destage=False, done=done, write=write)
@@ -222,7 +232,10 @@ class Simulation:
 
     def _step(self, event: Event) -> None:
         now_ns = self.clock.now_ns
+        asked = self.state.destage.head.count
         self.state, outcome = step(self.state, event, self.setup.policy, now_ns)
+        if self.state.destage.head.count > asked:
+            self.clock.after(self.setup.reaction.read_ns, self._return_head)
         gate = self.setup.gate(outcome.gate or Gate(GateKind.RELEASED))
         if not self.gates or gate != self.gates[-1][1]:
             self.gates.append((self.clock.now_ns, gate))
@@ -234,6 +247,15 @@ class Simulation:
         if sent is None or settings.pace_period_ns != sent.pace_period_ns:
             self.probe.command(f"pace {VOLUME} {settings.pace_period_ns}")
         self._sent_settings = settings
+
+    def _return_head(self) -> None:
+        """Read close to where users read last: not their load, and not destage."""
+        if self._read_bytes is None:
+            return
+        self.head_returns += 1
+        chunk, size_bytes = self._read_bytes // CHUNK_BYTES, self.setup.disk_bytes
+        offset_bytes = page_offset_bytes(chunk, self.head_returns, size_bytes)
+        self.disk.submit(Request(offset_bytes, PAGE_BYTES, destage=True, done=lambda: None))
 
 
 def _path(io: Io) -> str:

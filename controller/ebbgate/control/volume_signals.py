@@ -42,7 +42,7 @@ from ebbgate.signals.frame import (
 from ebbgate.signals.hot_chunks import HotChunks
 from ebbgate.signals.kernel_sleep import KernelSleep
 from ebbgate.signals.recent_attribution import RecentAttribution, add_attribution
-from ebbgate.signals.recent_misses import RecentMisses, add_period
+from ebbgate.signals.recent_misses import RecentMisses, add_period, middle_chunk
 from ebbgate.signals.totals import Changes, Totals
 from ebbgate.signals.volume_curve import VolumeCurve
 
@@ -189,6 +189,10 @@ class VolumeSignals:
     def heat(self, frame: Frame, promote: PromoteState) -> HeatStatus:
         """Return where users missed the cache of late."""
         return self._heat.get(self._misses, frame, promote, self.writer.volume.size_bytes)
+
+    def missed_chunk(self) -> int | None:
+        """Return the middle of where users missed the cache of late, in MiB; None: unknown."""
+        return middle_chunk(self._misses)
 
     def attribution(self) -> AttributionStatus:
         """Return whose requests missed the cache of late."""

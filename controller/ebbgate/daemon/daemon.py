@@ -20,6 +20,7 @@ from ebbgate.control.volume_loop import EACH_SECOND_NS, VolumeLoop
 from ebbgate.daemon.absent_volumes import Presence
 from ebbgate.daemon.cgroup_names import CgroupNames
 from ebbgate.daemon.hang_watch import HangWatch
+from ebbgate.daemon.head_returns import HeadReturns
 from ebbgate.daemon.intent_dispatcher import ENDED, IntentDispatcher
 from ebbgate.daemon.layout_reader import LayoutReader
 from ebbgate.daemon.loop_silence import LoopSilence
@@ -31,7 +32,15 @@ from ebbgate.errors import ActuationError
 from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.log_messages.service import DAEMON_READY, DAEMON_STOPPED, PROBE_WARNING
-from ebbgate.model.records import Edge, ProbeWarning, Record, Tracked, TrackRefused, Untracked
+from ebbgate.model.records import (
+    Edge,
+    ProbeWarning,
+    QueueSample,
+    Record,
+    Tracked,
+    TrackRefused,
+    Untracked,
+)
 from ebbgate.model.status import ABSENT_SHOWN_MAX, DAEMON, DaemonStatus
 from ebbgate.model.volume import Mode
 from ebbgate.probes.ebpf import EbpfProbe, track_command
@@ -78,6 +87,7 @@ class Daemon:
         self.layouts = LayoutReader(sysfs, self.volumes)
         self.cgroups = CgroupNames(self.volumes)
         self.movers = PromotionMovers(sysfs, self.volumes)
+        self.heads = HeadReturns(self.volumes, time.monotonic_ns)
         self.control = ControlServer(config.socket_path, self.intents.submit)
         self.watchdog = Watchdog(tick_ns=config.tick_ns)
         self.priority = Priority(threading.get_native_id())
@@ -111,6 +121,7 @@ class Daemon:
             # In this order: requests are answered before the connections end.
             await self.intents.stop()
             await self.movers.stop()
+            await self.heads.stop()
             await self.control.stop()
             await self.layouts.stop()
             ticks.cancel()
@@ -156,6 +167,9 @@ class Daemon:
             self._set_priority()
             self.intents.warm.on_edge(record)
             self.movers.on_edge(record)
+            self.heads.on_edge(record)
+        elif isinstance(record, QueueSample):
+            self.heads.follow(record.volume)
 
     def _on_tracked(self, loop: VolumeLoop, record: TrackRefused | Tracked) -> None:
         """Report a refusal once, however often it is repeated, and until the probe follows."""
@@ -225,6 +239,7 @@ class Daemon:
             await self.volume_set.look(name, slow)
             self.intents.warm.on_tick(name)
             self.movers.on_tick(name)
+            self.heads.follow(name)
         self._set_priority()
         if slow:
             await _let_others()

@@ -84,6 +84,16 @@ PROMOTION_FAILED: Final = LogMessage(
     "Look for a failing device in the kernel's log; see `systemctl status ebbgate-warm.socket` and "
     "the log of ebbgate-warm@.service.",
 )
+HEAD_RETURN_FAILED: Final = LogMessage(
+    "b2b152266a5340c383eab5e0eb14ec8b",
+    "The heads of a disk cannot be brought back to where users read",
+    "heads of disks cannot be brought back after write-back in gaps: %s",
+    "After write-back in a gap ebbgated has one page of 4 KiB read where users miss the cache. The "
+    "process that reads has ended or does not answer, or the read has failed. Requests that return "
+    "wait some milliseconds longer; all else works. The message comes once until it works again.",
+    "Look for a failing device in the kernel's log; see `systemctl status ebbgate-warm.socket`. "
+    "`head_return: 0` in a policy turns it off.",
+)
 PROMOTION_WORKS: Final = LogMessage(
     "dd632f4011c142428578c67867009e34",
     "Hot data can be moved again",

@@ -51,6 +51,19 @@ def add_period(recent: RecentMisses, period: HeatPeriod) -> RecentMisses:
     )
 
 
+def middle_chunk(recent: RecentMisses) -> int | None:
+    """Return the median chunk of the misses; None where none is known.
+
+    From there the heads of a disk have the shortest way to them on average.
+    """
+    left = sum(recent.chunks.values()) / 2
+    for chunk, misses in sorted(recent.chunks.items()):
+        left -= misses
+        if left <= 0:
+            return chunk
+    return None
+
+
 def bin_chunks(chunk_count: int, bins_max: int) -> int:
     """Return how many chunks each part of a volume has, so that there are at most so many."""
     return max(1, -(-chunk_count // bins_max))

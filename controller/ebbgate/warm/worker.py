@@ -16,15 +16,14 @@ may hang in the kernel, and at the lowest priority.
          `BlockReads`
 
 A request with "layout" is another one: see `ebbgate.layout.survey`.
-For chunks of a volume (`{"command": "serve"}` instead of `start`) see `mover`.
+For chunks of a volume (`{"command": "serve"}` instead of `start`) see `mover`; for pages that
+bring a disk's heads back (`{"heads": true}`) `head_reads`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import platform
 import resource
 import signal
 import time
@@ -40,7 +39,7 @@ from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.layout.postgres_names import RelationNames
 from ebbgate.layout.survey import SECONDS_MAX, survey
 from ebbgate.units import MIB, NS_PER_S, format_bytes
-from ebbgate.warm import touch
+from ebbgate.warm import head_reads, io_priority, touch
 from ebbgate.warm.collection import POLL_NS
 from ebbgate.warm.mover import Mover
 from ebbgate.warm.parallel_reads import ParallelReads
@@ -58,10 +57,6 @@ from ebbgate.warm.plan import (
 from ebbgate.warm.reader import TRIES_MIN, Reader, send_event
 from ebbgate.warm.target import Target, open_file, open_ranges
 
-_IOPRIO: Final = 0x6005
-"""Idle class, with a level that no tool gives: EB_WARM_IOPRIO of the probe (bpf/record.h)."""
-_IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
-"""Number of the system call; elsewhere these reads count as load of users."""
 _MEMORY_BYTES_MAX: Final = 256 * MIB
 _REPORT_NS: Final = NS_PER_S // 4
 _LOOK_NS: Final = NS_PER_S
@@ -297,9 +292,7 @@ def become_background() -> None:
     """Give this process the lowest priorities, and a bound of its memory."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.nice(19)
-    number = _IOPRIO_SET.get(platform.machine())
-    if number is not None:
-        ctypes.CDLL(None).syscall(number, 1, 0, _IOPRIO)
+    io_priority.set_for_thread()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
@@ -349,6 +342,8 @@ def main() -> int:
             _survey(request)
         elif "touch" in request:
             touch.serve(request, commands)
+        elif "heads" in request:
+            head_reads.serve(commands)
         else:
             _warm(request, commands)
     except EbbgateError as error:

@@ -14,6 +14,7 @@ from ebbgate.signals.recent_misses import (
     add_period,
     bin_chunks,
     binned,
+    middle_chunk,
 )
 from ebbgate.units import NS_PER_S
 
@@ -60,3 +61,19 @@ def test_parts_have_all_misses(misses: dict[int, int], bins_max: int) -> None:
     found = binned(misses.items(), 1000, bin_chunks(1000, bins_max))
     assert sum(found) == sum(misses.values())
     assert len(found) <= bins_max
+
+
+@given(st.dictionaries(st.integers(0, 1 << 20), st.floats(0.5, 1e6), min_size=1, max_size=50))
+def test_from_the_middle_chunk_the_way_to_the_misses_is_shortest(
+    chunks: dict[int, float],
+) -> None:
+    def way(place: int) -> float:
+        return sum(misses * abs(chunk - place) for chunk, misses in chunks.items())
+
+    found = middle_chunk(RecentMisses(chunks))
+    assert found in chunks
+    assert way(found) <= min(map(way, chunks)) * (1 + 1e-9)
+
+
+def test_without_misses_there_is_no_middle() -> None:
+    assert middle_chunk(RecentMisses()) is None

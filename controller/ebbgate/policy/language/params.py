@@ -170,10 +170,18 @@ DESTAGE: Final = (
         " written back in the next gaps. `off`: they may take any time.",
     ),
     Param(
+        "head_return",
+        QuantitySchema(SignalUnit.COUNT, 0, 1),
+        ("head_return",),
+        "1: once the write-back of a gap is over, a read of 4 KiB where users missed the cache of"
+        " late brings the heads of a hard disk back, so that the next request does not wait for"
+        " that. 0: none.",
+    ),
+    Param(
         "pressure_queue_target",
         duration(NS_PER_MS, NS_PER_S),
         ("pressure_pace", "target_ns"),
-        "The same under load.",
+        "As `queue_target`, under load.",
     ),
     Param(
         "gc_share",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from ebbgate.policy.strategies.calm_time import CalmTime
 from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.gap_use import GapUse, Rest
+from ebbgate.policy.strategies.head_return import HeadReturn
 from ebbgate.policy.strategies.pace_state import PaceParams, PaceState
 from ebbgate.signals.gaps import Wait, WaitParams, learn_wait
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
@@ -50,6 +51,7 @@ class DestageParams:
     - `shallow_ns_max`: after a gap the disks' queues stay shallow for at most this long.
     - `disturbance_ns`: requests after a gap may take this much longer; None: no matter how much.
     - `mean_rate_max_bytes_per_s`: a limit of the policy, which rests keep; None: any rate.
+    - `head_return`: 1: after write-back in a gap one read brings the heads back (`head_return`).
     - `gc_ratio`: share of the cache that is drained but still counted as in use, from which a
       garbage collection is requested; None where there is nothing to collect.
     """
@@ -76,6 +78,7 @@ class DestageParams:
     queue_depth: int = 4
     shallow_ns_max: int = 2 * NS_PER_S
     disturbance_ns: int | None = 3 * NS_PER_MS
+    head_return: int = 1
     pace: PaceParams = field(default_factory=PaceParams)
     pressure_pace: PaceParams = field(
         default_factory=lambda: PaceParams(
@@ -98,6 +101,7 @@ class DestageState:
     - `shallow`: the disks' queues are shallow in gaps.
     - `calm`: when gaps were left alone, to learn how fast requests are that nothing delays.
     - `gap`: how the gate is used within a gap.
+    - `head`: whether the disks' heads are where write-back has left them.
     - `shallow_until_ns`: until then the queues stay shallow for what a gap has left; 0: no more.
     """
 
@@ -120,6 +124,7 @@ class DestageState:
     cap: DrainCap = field(default_factory=DrainCap)
     calm: CalmTime = field(default_factory=CalmTime)
     gap: GapUse = field(default_factory=GapUse)
+    head: HeadReturn = field(default_factory=HeadReturn)
     pace: PaceState = field(default_factory=PaceState)
 
     @property

@@ -125,6 +125,8 @@ def _of_end(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
     hidden_ns = min(gap.hidden_ns, before_ns)
     if hidden_ns >= _TOLD_NS_MIN:
         text += f", {format_ns(hidden_ns)} of it for the disk's own write cache"
+    if params.head_return:
+        text += "; then one read brings a hard disk's heads back"
     return (replace(found, threshold=f"{found.threshold} ({text})"),)
 
 

@@ -26,6 +26,7 @@ from ebbgate.policy.strategies import (
     disk_queue,
     felt_gap,
     gap_use,
+    head_return,
     pace,
     pressure,
 )
@@ -114,7 +115,8 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
         any_depth = any_depth or state.pace.piece_bytes <= gap_use.SMALL_PIECE_BYTES
         speed = 0.0 if any_depth else state.pace.completions_per_s
         idle_ns = sample.at_ns - state.idle_since_ns
-        state = replace(state, gap=gap_use.on_queue(state.gap, sample, cap, speed, idle_ns))
+        gap = gap_use.on_queue(state.gap, sample, cap, speed, idle_ns)
+        state = _with_head(replace(state, gap=gap), sample.at_ns, params)
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
     return replace(
@@ -145,7 +147,8 @@ def on_frame(
         likely = _likely_until_ns(state, frame.at_ns, params)
         if likely != state.pace.likely_until_ns:
             state = replace(state, pace=replace(state.pace, likely_until_ns=likely))
-    return collect_garbage.on_frame(_transition(state, frame, params), frame, params)
+    state = collect_garbage.on_frame(_transition(state, frame, params), frame, params)
+    return _with_head(state, frame.at_ns, params)
 
 
 def _with_queue(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
@@ -166,6 +169,15 @@ def _with_cap(state: DestageState, frame: Frame, params: DestageParams) -> Desta
     if target_ns is None:
         return state if state.cap == DrainCap() else replace(state, cap=DrainCap())
     return state if found is None else felt_gap.judge(state, found, target_ns, frame.at_ns)
+
+
+def _with_head(state: DestageState, now_ns: int, params: DestageParams) -> DestageState:
+    """Have the disks' heads brought back once the write-back of a gap is over."""
+    idle = state.idle and params.head_return > 0
+    drains = state.phase is Phase.DESTAGE and not state.resting
+    over = state.gap.empty or state.phase is Phase.NORMAL
+    head = head_return.follow(state.head, state.gap, now_ns, idle=idle, drains=drains, over=over)
+    return state if head is state.head else replace(state, head=head)
 
 
 def mean_rate_max(state: DestageState, params: DestageParams) -> int | None:
