@@ -67,6 +67,21 @@ def test_a_moved_chunk_starts_from_nothing() -> None:
     assert set(scores.chunks) == {2}
 
 
+def test_misses_of_moved_chunks_are_laid_on_no_others() -> None:
+    moved, rest = dict.fromkeys(range(1000), 8), {2000: 4, 2001: 6}
+    scores = without(scored(moved | rest, moved | rest), tuple(moved))
+    alone = scored(rest, rest)
+    assert scores.misses == pytest.approx(alone.misses)
+    assert scores.mean_rate == pytest.approx(alone.mean_rate)
+    assert hottest_rate(scores) == pytest.approx(hottest_rate(alone))
+    assert hottest_rate(scores) > 100 * scores.mean_rate
+
+
+def hottest_rate(scores: Scores) -> float:
+    """The misses per second to expect of chunk 2001, which belongs to no file."""
+    return Groups(scores).heats[-1].expected_rate(scores.chunks[2001].misses, scores.seconds)
+
+
 def test_a_chunk_without_misses_shares_the_heat_of_an_even_file_only() -> None:
     random = Random(1)
     even = {chunk: random.choice([3, 4, 5]) for chunk in range(90)}

@@ -43,8 +43,8 @@ UNSEEN: Final = ChunkScore(0.0, 0)
 class Scores:
     """What was missed of late. `seconds`: the time that it covers, decayed like the misses.
 
-    `misses`: of all chunks, also of those that are not kept. `chunk_count`: of the volume, as far
-    as known. `ended_ns`: of the last window.
+    `misses`: of all chunks that were not moved since, also of those that are not kept.
+    `chunk_count`: of the volume, as far as known. `ended_ns`: of the last window.
     """
 
     chunks: Mapping[int, ChunkScore] = field(default_factory=dict)
@@ -123,12 +123,17 @@ def _faded(chunks: Mapping[int, ChunkScore], keep: float) -> dict[int, ChunkScor
 
 
 def without(scores: Scores, moved: tuple[int, ...]) -> Scores:
-    """Forget the misses of chunks that are in the cache now."""
+    """Forget the misses of chunks that are in the cache now.
+
+    Left in the sum they would count as misses of all other chunks, whose hot ones would then seem
+    to be no hotter than the mean.
+    """
     gone = scores.chunks.keys() & moved
     if not gone:
         return scores
     left = {chunk: each for chunk, each in scores.chunks.items() if chunk not in gone}
-    return replace(scores, chunks=left)
+    misses = scores.misses - sum(scores.chunks[chunk].misses for chunk in gone)
+    return replace(scores, chunks=left, misses=max(0.0, misses))
 
 
 def with_layout(scores: Scores, layout: VolumeLayout | None) -> Scores:
