@@ -12,9 +12,9 @@ import os
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import has_magic
-from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -23,12 +23,41 @@ from ebbgate.errors import UsageError
 _FOLDERS_MAX: Final = 100_000
 """Folders that were found and not yet searched; each takes up to 4 KiB."""
 _FOLDERS_A_LOOK: Final = 256
-"""Folders between two looks at the clock."""
+_NAMES_A_LOOK: Final = 256
+"""Folders, and names in them, between two looks at the clock. The caller may look at each file that
+is yielded, which takes some ms where the disk has to seek for it.
+"""
 _ANY_DEPTH: Final = "**"
 
 _Parts = tuple[str, ...]
 _Next = frozenset[int]
 """Numbers of the parts that may match below a path. That of no part: the path is a match."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Ends a search that takes too long. `until_s`: on CLOCK_MONOTONIC."""
+
+    pattern: Path
+    until_s: float
+    folders: int = 0
+    names: int = 0
+
+    def count_folder(self) -> None:
+        """Count a folder. Raises UsageError if it is too late."""
+        self.folders += 1
+        if self.folders % _FOLDERS_A_LOOK == 0:
+            self._look()
+
+    def count_name(self) -> None:
+        """Count a name in a folder. Raises UsageError if it is too late."""
+        self.names += 1
+        if self.names % _NAMES_A_LOOK == 0:
+            self._look()
+
+    def _look(self) -> None:
+        if time.monotonic() > self.until_s:
+            raise UsageError(f"the folders of {self.pattern} cannot be searched in time")
 
 
 def matches(pattern: Path, until_s: float = math.inf) -> Generator[str, None, None]:
@@ -44,13 +73,10 @@ def matches(pattern: Path, until_s: float = math.inf) -> Generator[str, None, No
         parts = (*parts, "*")
     # A folder is searched once, for all parts that may match there: with several `**` there are
     # many ways to each.
-    todo = [(root, _with_skipped({0}, parts))]
-    for number in count():
-        if not todo:
-            return
-        if number % _FOLDERS_A_LOOK == _FOLDERS_A_LOOK - 1 and time.monotonic() > until_s:
-            raise UsageError(f"the folders of {pattern} cannot be searched in time")
-        with closing(_search(*todo.pop(), parts)) as found:
+    todo, clock = [(root, _with_skipped({0}, parts))], _Clock(pattern, until_s)
+    while todo:
+        clock.count_folder()
+        with closing(_search(*todo.pop(), parts, clock)) as found:
             for path, following in found:
                 if len(parts) in following:
                     yield path
@@ -60,7 +86,9 @@ def matches(pattern: Path, until_s: float = math.inf) -> Generator[str, None, No
                     raise UsageError(f"{pattern} leads into more than {_FOLDERS_MAX} folders")
 
 
-def _search(folder: str, numbers: _Next, parts: _Parts) -> Generator[tuple[str, _Next], None, None]:
+def _search(
+    folder: str, numbers: _Next, parts: _Parts, clock: _Clock
+) -> Generator[tuple[str, _Next], None, None]:
     """Yield each path in a folder that one of these parts matches, and what may match below it."""
     patterns: list[int] = []
     names: dict[str, set[int]] = {}
@@ -71,6 +99,7 @@ def _search(folder: str, numbers: _Next, parts: _Parts) -> Generator[tuple[str, 
             names.setdefault(parts[number], set()).add(number + 1)
     if patterns:
         for entry in _entries(folder):
+            clock.count_name()
             found = names.pop(entry.name, set())
             found.update(*(_following(entry, number, parts) for number in patterns))
             if found:

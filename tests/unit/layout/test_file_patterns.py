@@ -7,6 +7,7 @@ import itertools
 import os
 import subprocess
 from collections import Counter
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,28 @@ def test_no_pattern_takes_the_time_of_the_others(
     error, file = expand([f"{tree}/**/f", f"{tree}/*.ibd"], 100)
     assert str(error).startswith(f"the folders of {tree}/**/f cannot be searched in time")
     assert file == tree / "a.ibd"
+
+
+@pytest.mark.parametrize("pattern", ["db/*", "db/**/*", "db/none*"])
+def test_one_large_folder_does_not_take_the_time_of_other_patterns(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    """Each name in it takes a second."""
+    for number in range(1000):
+        (tree / f"db/{number}.ibd").symlink_to("nowhere")
+    names = 0
+
+    def compared(name: str, part: str) -> bool:
+        nonlocal names
+        names += 1
+        return fnmatchcase(name, part)
+
+    monkeypatch.setattr("ebbgate.layout.file_patterns.fnmatchcase", compared)
+    monkeypatch.setattr("ebbgate.layout.file_patterns.time.monotonic", lambda: names)
+    error, file = expand([f"{tree}/{pattern}", f"{tree}/a.ibd"], 100)
+    assert str(error).startswith(f"the folders of {tree}/{pattern} cannot be searched in time")
+    assert file == tree / "a.ibd"
+    assert names < 1000
 
 
 def test_folders_are_bounded(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
