@@ -37,6 +37,7 @@ read that stands back for users is sent after 10 s (prio_aging_expire of mq-dead
 """
 _UNREADABLE: Final = (LookupError, TypeError, ValueError)
 _OTHER_RELEASE: Final = "the reading process speaks like another release: restart ebbgated"
+_PAUSED: Final = "paused by a user"
 _GOOD_SHARE: Final = {Kind.BCACHE: 0.99, Kind.DM_CACHE: 0.95}
 
 
@@ -55,7 +56,8 @@ class Opened:
 class WarmJob:
     """`on_change`: called after each change of the status, and `on_end` once it is over.
 
-    `queued`: waits for another job of the volume, without a process; `is_next`: its turn has come.
+    `queued`: waits for another job of the volume, without a process, for the reason `turn`;
+    `is_next`: its turn has come.
     `sent`: the last pace that the worker has. `read_ns`: until when it was to read, on
     CLOCK_MONOTONIC. `collects`: it waits for a garbage collection.
     `cache_bytes`: what its target takes of the cache, once it is known.
@@ -71,6 +73,7 @@ class WarmJob:
     loop: VolumeLoop | None = None
     paused: bool = False
     queued: bool = False
+    turn: str = ""
     is_next: bool = False
     sent: Pace | None = None
     read_ns: int = 0
@@ -95,8 +98,8 @@ class WarmJob:
 
     def queue(self, loop: VolumeLoop, why: str) -> None:
         """Wait for another job of this volume."""
-        self.loop, self.queued, self.is_next = loop, True, False
-        self._change(state=JobState.WAITING, why=why)
+        self.loop, self.queued, self.is_next, self.turn = loop, True, False, why
+        self._show_queued()
 
     def start(self, loop: VolumeLoop, facts: CacheFacts) -> None:
         """Begin to read for this volume."""
@@ -143,9 +146,11 @@ class WarmJob:
     def pause(self, on: bool) -> None:
         """Pause, or go on."""
         self.paused = on
-        if not self.queued:
-            self._apply(Pace(Speed.HOLD, "paused by a user"))
-            self.on_tick()
+        if self.queued:
+            self._show_queued()
+            return
+        self._apply(Pace(Speed.HOLD, _PAUSED))
+        self.on_tick()
 
     async def end(self, state: JobState, why: str) -> None:
         """End it; nothing that was cached is undone."""
@@ -155,7 +160,7 @@ class WarmJob:
     # ---- what goes out -------------------------------------------------------------------------
     def _apply(self, found: Pace) -> None:
         if self.paused:
-            found = Pace(Speed.HOLD, "paused by a user")
+            found = Pace(Speed.HOLD, _PAUSED)
         now_ns = self.now_ns()
         reads = self.sent is not None and self.sent.speed is Speed.GO
         if reads:
@@ -174,6 +179,12 @@ class WarmJob:
     def _send(self, command: str, found: Pace) -> None:
         rate = self.status.bandwidth_bytes_per_s or 0
         self.process.send({"command": command, "run": found.run_bytes, "rate": rate})
+
+    def _show_queued(self) -> None:
+        if self.paused:
+            self._change(state=JobState.PAUSED, why=f"{_PAUSED}, {self.turn}")
+        else:
+            self._change(state=JobState.WAITING, why=self.turn)
 
     def _show(self, found: Pace) -> None:
         if self.status.state.over:
