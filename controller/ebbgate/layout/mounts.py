@@ -6,6 +6,7 @@ I/O: /proc, reads only.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,10 +44,16 @@ class Mount:
 
 
 class Mounts:
-    """The mounts that this process sees."""
+    """The mounts that this process sees.
+
+    Each is looked for once: the list of a machine with many containers takes some ms to read, and
+    there may be 10,000 files. What has the number and the device of a mount is the same file system
+    for as long as a search takes.
+    """
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._self = proc / "self"
+        self._known: dict[tuple[str, int], Mount] = {}
 
     def of(self, handle: int) -> Mount:
         """Return the mount of an open file or folder; empty names where it cannot be read.
@@ -55,10 +62,16 @@ class Mounts:
         bind mount has that of the folder which it shows.
         """
         try:
-            wanted = _field(self._self / "fdinfo" / str(handle), "mnt_id:")
-            text = (self._self / "mountinfo").read_bytes().decode(errors="surrogateescape")
+            key = _field(self._self / "fdinfo" / str(handle), "mnt_id:"), os.fstat(handle).st_dev
+            if key not in self._known:
+                self._known[key] = self._listed(key[0])
         except OSError:
             return Mount("")
+        return self._known[key]
+
+    def _listed(self, wanted: str) -> Mount:
+        """Return the mount of this number. Raises OSError."""
+        text = (self._self / "mountinfo").read_bytes().decode(errors="surrogateescape")
         # A name may have any character but those that the kernel escapes.
         for line in text.split("\n"):
             front, _, back = line.partition(" - ")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,16 @@ def proc(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@contextmanager
+def opened(proc: Path, number: str, path: Path = Path(__file__)) -> Iterator[int]:
+    """Open a file that seems to be on the mount of this number."""
+    with path.open() as file:
+        handle = file.fileno()
+        text = f"pos:\t0\nflags:\t0100000\nmnt_id:\t{number}\nino:\t5\n"
+        (proc / f"self/fdinfo/{handle}").write_text(text)
+        yield handle
+
+
 @pytest.mark.parametrize(
     ("number", "mount"),
     [
@@ -33,8 +45,28 @@ def proc(tmp_path: Path) -> Path:
     ],
 )
 def test_the_file_system_is_that_of_the_mount(proc: Path, number: str, mount: Mount) -> None:
-    (proc / "self/fdinfo/7").write_text(f"pos:\t0\nflags:\t0100000\nmnt_id:\t{number}\nino:\t5\n")
-    assert Mounts(proc).of(7) == mount
+    with opened(proc, number) as handle:
+        assert Mounts(proc).of(handle) == mount
+
+
+def test_the_list_of_mounts_is_read_once_for_all_files_of_one(proc: Path) -> None:
+    mounts = Mounts(proc)
+    with opened(proc, "21") as handle:
+        found = mounts.of(handle)
+    (proc / "self/mountinfo").unlink()
+    with opened(proc, "21") as handle:
+        assert mounts.of(handle) == found == Mount("ext4", "/")
+    with opened(proc, "36") as handle:
+        assert mounts.of(handle) == Mount("")
+
+
+def test_a_mount_of_another_device_with_the_number_of_one_is_looked_for(proc: Path) -> None:
+    mounts = Mounts(proc)
+    with opened(proc, "21") as handle:
+        assert mounts.of(handle) == Mount("ext4", "/")
+    (proc / "self/mountinfo").write_text("21 1 0:4 / /proc rw - proc proc rw\n")
+    with opened(proc, "21", Path("/proc/self/status")) as handle:
+        assert mounts.of(handle) == Mount("proc", "/proc")
 
 
 def test_an_unreadable_proc_is_an_unknown_file_system(tmp_path: Path) -> None:
