@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finds the files of a table of MySQL or MariaDB. I/O: the client `mysql`; files, reads only.
+"""Finds the files of a table of MySQL or MariaDB. I/O: their client; files, reads only.
 
 For each file in another folder (DATA DIRECTORY) MariaDB and MySQL 5.7 keep an .isl file. MySQL 8.0
 and newer keep none, but list all files in information_schema.FILES. That table is empty in MariaDB,
@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,10 @@ from ebbgate.layout.relation import Relation, last_line, split_name
 from ebbgate.layout.small_file import read_begin
 from ebbgate.text import clean_text
 
+_CLIENTS: Final = ("mysql", "mariadb")
+"""The first one that is installed. Of MariaDB 11 and newer the old name is in a package of its own
+(mariadb-client-compat).
+"""
 _TIMEOUT_S: Final = 20.0
 _DATA: Final = (".ibd", ".MYD", ".MYI", ".MAD", ".MAI")
 """InnoDB, MyISAM and Aria."""
@@ -75,6 +80,7 @@ class _Server:
 
     def __init__(self, options_file: str, run_program: Run) -> None:
         self._options = [f"--defaults-extra-file={options_file}"] if options_file else []
+        self._client = next(filter(shutil.which, _CLIENTS), _CLIENTS[0])
         self._run = run_program
 
     def data_folder(self) -> Path:
@@ -109,7 +115,7 @@ class _Server:
 
     def _ask(self, query: str) -> Completed:
         words = ["--batch", "--skip-column-names", "--connect-timeout=10", "-e", query]
-        return self._run(["mysql", *self._options, *words], timeout_s=_TIMEOUT_S, check=False)
+        return self._run([self._client, *self._options, *words], timeout_s=_TIMEOUT_S, check=False)
 
 
 def _files(folder: Path, table: str) -> Iterator[Path]:

@@ -52,8 +52,17 @@ class FakeMysql:
         return Completed(tuple(argv), self.exit_code, self.stdout, self.stderr)
 
 
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, *names: str) -> None:
+    """Let these programs be the only ones."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
 @pytest.fixture
-def mysql(tmp_path: Path) -> FakeMysql:
+def mysql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMysql:
+    install(monkeypatch, tmp_path / "programs", "mysql", "mariadb")
     (tmp_path / "mysql").mkdir()
     (tmp_path / "shop").mkdir()
     for name in ("orders.ibd", "orders2.ibd", "days#P#p0.ibd", "days#p#p1.ibd", "a@002db.MYD"):
@@ -73,6 +82,22 @@ def mysql(tmp_path: Path) -> FakeMysql:
 def test_files_of_a_table_are_found(mysql: FakeMysql, asked: str, files: list[str]) -> None:
     (found,) = tables(asked, run_program=mysql)
     assert (found.name, [file.name for file in found.files]) == (asked, files)
+
+
+@pytest.mark.parametrize(
+    ("installed", "client"),
+    [(["mysql", "mariadb"], "mysql"), (["mariadb"], "mariadb"), ([], "mysql")],
+)
+def test_the_client_has_either_name(
+    mysql: FakeMysql,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    installed: list[str],
+    client: str,
+) -> None:
+    install(monkeypatch, tmp_path / "others", *installed)
+    tables("shop.orders", run_program=mysql)
+    assert {call[0] for call in mysql.calls} == {client}
 
 
 def test_a_file_in_another_folder_is_followed(mysql: FakeMysql) -> None:
