@@ -209,6 +209,9 @@ def _file(locator: Locator, path: Path | EbbgateError, image: ImageFormat | None
 def _relation(locator: Locator, name: str, ask: Callable[[], tuple[Relation, ...]]) -> list[_Found]:
     """Ask for the files again at the end: VACUUM FULL and TRUNCATE give a relation new ones."""
     relations = ask()
+    if not relations:
+        why = f"{name} has no files: it is a view, a foreign table, or without partitions"
+        raise NotFound(why, "name the tables that have its data")
     found = [
         _Found(locator.locate(file), relation.name, relation.kind)
         for relation in relations

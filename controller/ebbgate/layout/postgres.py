@@ -20,6 +20,9 @@ _TIMEOUT_S: Final = 20.0
 _CONNECT_TIMEOUT_S: Final = 10
 _NOT_CONNECTED: Final = 2
 """psql's exit code."""
+_AS_IN_SQL: Final = (
+    """put a name with capitals or other signs in quotes, as in SQL: 'shop."My-Orders"'"""
+)
 _FILE: Final = re.compile(r"(base|global|pg_tblspc)(/[A-Za-z0-9_]+)+")
 _SEGMENTS_MAX: Final = 1 << 15
 """Of 1 GiB: the largest relation has 32 TiB."""
@@ -84,7 +87,8 @@ def _refused(done: Completed, database: str) -> Unavailable:
             f"PostgreSQL cannot be asked about {database}: {why}",
             "start it, or say how to reach it: --postgres 'host=... port=... user=...'",
         )
-    return Unavailable(f"PostgreSQL refuses the query: {why}", "PostgreSQL 12 or newer is needed")
+    hint = f"{_AS_IN_SQL}; PostgreSQL 12 or newer is needed"
+    return Unavailable(f"PostgreSQL refuses the query: {why}", hint)
 
 
 def _parsed(asked: str, text: str) -> tuple[Relation, ...]:
@@ -98,7 +102,8 @@ def _parsed(asked: str, text: str) -> tuple[Relation, ...]:
             "PostgreSQL's answer cannot be read", "is psql from PostgreSQL?"
         ) from error
     if known is not True:
-        raise NotFound(f"no such relation: {asked}", "write DATABASE.SCHEMA.TABLE if need be")
+        hint = f"write DATABASE.SCHEMA.TABLE if need be; {_AS_IN_SQL}"
+        raise NotFound(f"no such relation: {asked}", hint)
     if not isinstance(folder, str):
         raise PermissionDenied(
             "this user of PostgreSQL may not see where the data is",

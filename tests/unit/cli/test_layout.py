@@ -114,6 +114,13 @@ def test_files_of_a_relation_are_named_by_it(cli: Cli, orders: list[Relation]) -
     assert "4 KiB, index orders_pkey" in shown
 
 
+def test_a_relation_without_files_is_an_error(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "relations", lambda *_: ())
+    result = cli("layout", "show", "--relation", "shop.view")
+    assert (result.code, result.out) == (66, "")
+    assert "shop.view has no files: it is a view" in result.err
+
+
 def test_a_relation_that_gets_new_files_meanwhile_is_refused(
     cli: Cli, orders: list[Relation], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,13 @@ def test_an_unknown_relation_is_reported(psql: FakePsql) -> None:
     assert isinstance(refusal(psql), NotFound)
 
 
+def test_the_next_step_for_a_name_in_capitals_is_to_quote_it(psql: FakePsql) -> None:
+    psql.document["known"] = False
+    assert """'shop."My-Orders"'""" in refusal(psql, "shop.My-Orders").hint
+    psql.exit_code, psql.stderr = 1, "ERROR:  string is not a valid identifier\n"
+    assert """'shop."My-Orders"'""" in refusal(psql, "shop.My-Orders").hint
+
+
 def test_a_user_without_rights_is_told_which_are_needed(psql: FakePsql) -> None:
     psql.document["folder"] = None
     error = refusal(psql)
