@@ -8,6 +8,7 @@ Lines of JSON. The first describes the volume: `ebbgate_hot_set` (1), `volume`, 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -25,6 +26,8 @@ from ebbgate.units import INT64_MAX, MIB
 
 VERSION: Final = 1
 _FILE_BYTES_MAX: Final = 4 * MIB
+_NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+"""The file system has no hard links: vfat and exFAT, CIFS, some of FUSE."""
 _HINT: Final = "use a file of `ebbgate warm --save`"
 
 
@@ -48,6 +51,8 @@ def save(path: Path, found: SavedHotSet, *, force: bool) -> None:
         raise UsageError(f"{path} is a folder", "give the path of a new file")
     partial = path.with_name(f".{path.name[:64]}.{secrets.token_hex(4)}")
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is no regular file", "give the path of a new file")
         with partial.open("x", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(line)}\n" for line in _lines(found))
             file.flush()
@@ -55,7 +60,7 @@ def save(path: Path, found: SavedHotSet, *, force: bool) -> None:
         if force:
             partial.replace(path)
         else:
-            os.link(partial, path)
+            _put(partial, path)
     except FileExistsError as error:
         raise UsageError(f"{path} exists", "to replace it: --force") from error
     except PermissionError as error:
@@ -67,6 +72,17 @@ def save(path: Path, found: SavedHotSet, *, force: bool) -> None:
     finally:
         with suppress(OSError):
             partial.unlink()
+
+
+def _put(partial: Path, path: Path) -> None:
+    """Give a complete file a name that no other has. Raises OSError."""
+    try:
+        os.link(partial, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        path.open("x").close()
+        partial.replace(path)
 
 
 def _lines(found: SavedHotSet) -> list[dict[str, Any]]:

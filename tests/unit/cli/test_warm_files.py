@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,32 @@ def test_a_file_is_replaced_only_by_force(cli: Cli, file: Path) -> None:
         assert file.read_text() == "precious"
         assert cli("warm", "--save", str(file), "--force", "bcache0").code == 0
     assert len(lines_of(file)) == 3
+    assert [path.name for path in file.parent.iterdir() if "hot" in path.name] == [file.name]
+
+
+def test_no_device_or_pipe_is_replaced(cli: Cli, file: Path) -> None:
+    """Such as /dev/stdout."""
+    os.mkfifo(file)
+    with cli.daemon(answers=lambda _: (True, TEXT, DATA)):
+        result = cli("warm", "--save", str(file), "--force", "bcache0")
+    assert (result.code, f"{file} is no regular file" in result.err) == (64, True)
+    assert file.is_fifo()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_it_is_saved_where_the_file_system_has_no_links(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    with cli.daemon(answers=lambda _: (True, TEXT, DATA)):
+        assert cli("warm", "--save", str(file), "bcache0").code == 0
+        assert len(lines_of(file)) == 3
+        again = cli("warm", "--save", str(file), "bcache0")
+    assert (again.code, "to replace it: --force" in again.err) == (64, True)
     assert [path.name for path in file.parent.iterdir() if "hot" in path.name] == [file.name]
 
 
