@@ -26,6 +26,7 @@ from ebbgate.model.heat import CHUNK_BYTES
 from ebbgate.model.promotion import ChunksMoved, MoverState, Promotion
 from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.model.volume import Mode
+from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.engine import Phase
 from ebbgate.units import NS_PER_S, format_ns
@@ -130,7 +131,7 @@ class PromotionMover:
         frame = loop.state.current_frame
         if frame is None:
             return "nothing was measured yet"
-        if job := next((each for each in loop.jobs if not each.state.over), None):
+        if job := next(filter(_reads, loop.jobs), None):
             return f"job {job.id} warms {job.target}"
         destages = loop.urgent or loop.state.destage.phase is Phase.PRESSURE
         why = stands_back(loop.volume.kind, frame, destages=destages)
@@ -280,6 +281,11 @@ class PromotionMover:
         self._process = self._task = self.sent = None
         self.sent_chunks = ()
         self.asked, self.done = set(), set()
+
+
+def _reads(job: JobStatus) -> bool:
+    """Return whether a warm-up may read now. One that is paused reads nothing, perhaps for days."""
+    return not job.state.over and job.state is not JobState.PAUSED
 
 
 async def _event(process: WarmProcess) -> Mapping[str, Any]:

@@ -183,6 +183,16 @@ def test_a_job_of_a_person_has_precedence(machine: Machine) -> None:
     assert lists(worker) == [CHUNKS, CHUNKS]
 
 
+def test_a_job_that_is_paused_stops_no_moves(machine: Machine) -> None:
+    worker = machine.begins()
+    machine.loop.jobs = (JobStatus(3, "/srv/a", JobState.PAUSED),)
+    machine.tick()
+    assert machine.loop.mover.state is MoverState.MOVING
+    machine.loop.jobs = (JobStatus(3, "/srv/a", JobState.WAITING),)
+    machine.tick()
+    assert (worker.commands[-1], machine.why) == ("hold", "job 3 warms /srv/a")
+
+
 def test_it_stands_back_where_a_warm_up_does(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
