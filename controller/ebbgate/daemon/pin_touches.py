@@ -161,7 +161,7 @@ class PinTouches:
             if self._ended:
                 return
             each = self._of(pin)
-            if each.job or self.registry.now_ns() < each.retry_ns:
+            if self._is_left(each) or self.registry.now_ns() < each.retry_ns:
                 used = used[0] + each.cache_bytes, used[1] + each.reads
                 continue
             try:
@@ -171,6 +171,16 @@ class PinTouches:
                 await self._end_process()
                 each.fail(error.message, self.registry.now_ns())
         self._touched = {pin.id: self._of(pin) for pin in self._pins()}
+
+    def _is_left(self, each: PinnedFile) -> bool:
+        """Return whether a file is left to its warm-up.
+
+        While that waits, for hours perhaps, what is still in the cache would fall out untouched.
+        """
+        job = self.machine.job(each.job) if each.job else None
+        if job is None:
+            return False
+        return each.touched_unix_ns is None or job.state in (JobState.READING, JobState.CHECKING)
 
     async def _touch(self, pin: Pin, facts: CacheFacts, used: tuple[int, int]) -> tuple[int, int]:
         """Touch one file; return the bytes and touches so far. Raises EbbgateError."""
@@ -260,12 +270,14 @@ class PinTouches:
         await self._judge(pin, hits, reads - elsewhere, apart)
 
     async def _judge(self, pin: Pin, hits: int, found: int, apart: str) -> None:
-        """Call a file hot, or warm it again.
+        """Call a file hot, or warm it again, unless that is on its way.
 
         `found`: touches that have reached the volume; `apart`: how many have not, in words.
         """
         each = self._of(pin)
         each.hit_ratio, each.elsewhere = hits / found, None
+        if each.job:
+            return
         if not is_cold(hits, found):
             each.state, each.why = PinState.HOT, apart
             each.warmed = each.warmed if apart else 0

@@ -18,7 +18,7 @@ from ebbgate.daemon.pin_registry import PinRegistry
 from ebbgate.daemon.pin_touches import PinTouches
 from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Kind
-from ebbgate.model.warm import JobStatus
+from ebbgate.model.warm import JobState, JobStatus
 from ebbgate.units import GIB, KIB, MIB
 from tests.builders import dm_volume
 from tests.pin_fixture import HANGS, OPENED, FakeProcess
@@ -54,7 +54,10 @@ def fake_loop(kind: Kind = Kind.BCACHE) -> VolumeLoop:
 
 
 class Machine:
-    """What touching needs of the daemon, and a clock. `warmed`: pins for which it was asked."""
+    """What touching needs of the daemon, and a clock. `warmed`: pins for which it was asked.
+
+    `begun`: the state of their warm-ups; None: they are over.
+    """
 
     def __init__(self, kind: Kind = Kind.BCACHE, pins: int = 1) -> None:
         self.now_ns = 10**12
@@ -66,6 +69,7 @@ class Machine:
         self.touches = PinTouches(self.loop, self.registry, self, 0.25, EndingProcess.start)
         self.cache = CacheFacts(512, 0, 16 * GIB, 512 * KIB)
         self.warmed: list[int] = []
+        self.begun: JobState | None = None
 
     async def facts(self, loop: VolumeLoop) -> CacheFacts:
         del loop
@@ -81,11 +85,10 @@ class Machine:
 
     async def warm(self, pin: Pin) -> int:
         self.warmed.append(pin.id)
-        return 0
+        return len(self.warmed) if self.begun else 0
 
     def job(self, number: int) -> JobStatus | None:
-        del number
-        return None
+        return JobStatus(number, "/srv/1", self.begun) if self.begun else None
 
 
 @pytest.fixture(autouse=True)
@@ -229,6 +232,33 @@ def test_no_file_stays_open_after_an_unforeseen_error(
     with pytest.raises(KeyError):
         asyncio.run(machine.touches.look())
     assert [process.ended for process in processes] == [True]
+
+
+@pytest.mark.parametrize(
+    ("state", "touches"),
+    [(JobState.WAITING, 4), (JobState.PAUSED, 4), (JobState.READING, 1), (JobState.CHECKING, 1)],
+)
+def test_what_is_left_in_the_cache_is_touched_while_the_warm_up_waits(
+    processes: list[FakeProcess], state: JobState, touches: int
+) -> None:
+    machine = Machine()
+    machine.begun, FakeProcess.touched = state, 90
+    rounds(machine, 4)
+    (status,) = machine.touches.statuses()
+    assert (str(status.state), status.hit_ratio) == ("warming", 0.9)
+    assert touch_count(processes) == touches
+    assert machine.warmed == [1]
+    machine.begun, FakeProcess.touched = None, 100
+    rounds(machine, 1)
+    assert str(machine.touches.statuses()[0].state) == "hot"
+
+
+def test_a_new_pin_is_left_to_its_warm_up(processes: list[FakeProcess]) -> None:
+    machine = Machine()
+    machine.begun = JobState.WAITING
+    asyncio.run(machine.touches.warm(machine.registry.pins[1], "pinned just now"))
+    rounds(machine, 3)
+    assert touch_count(processes) == 0
 
 
 def test_a_file_of_which_nothing_was_read_is_not_hot() -> None:
