@@ -37,6 +37,7 @@ _ALL_KEPT_NS: Final = MINUTE_NS
 """For how long all of them are: a client that waits for many looks once a second."""
 WITH_RANGES_MAX: Final = 32
 """Jobs with saved ranges that wait or read: those of each take up to 1.4 MiB of memory."""
+_CHANGED: Final = "the volume was changed, such as resized: run it again"
 _STAYS: Final = "what is in the cache stays there"
 
 
@@ -188,13 +189,25 @@ class WarmIntents:
             if loop is None:
                 continue
             if not job.status.state.over:
-                if loop is not self._volumes.get(loop.volume.name):
-                    self._spawn(job.end(JobState.FAILED, "the volume is gone"))
+                self._keep_up(job, loop)
             elif loop.volume.name not in self._volumes or _ended_before(job.status, _KEPT_NS):
                 del self._jobs[job.status.id]
         for name in self._volumes:
             self._forget(name)
         self._publish()
+
+    def _keep_up(self, job: WarmJob, loop: VolumeLoop) -> None:
+        """End a job whose volume has changed. One that waits for another one looks for its target
+        when its turn comes.
+        """
+        now = self._volumes.get(loop.volume.name)
+        if now is loop:
+            return
+        if now is not None and job.queued:
+            job.loop = now
+            return
+        why = "the volume is gone" if now is None else _CHANGED
+        self._spawn(job.end(JobState.FAILED, why))
 
     async def stop(self) -> None:
         """End all jobs with the daemon."""
