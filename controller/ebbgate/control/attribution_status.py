@@ -63,11 +63,18 @@ def attribution_status(
 def _listed(
     misses: MissesBy[Owner], name_of: Callable[[Owner], str]
 ) -> tuple[tuple[MissedBy, ...], int]:
-    most = nlargest(_LISTED_MAX, misses.known, key=lambda owner: sum(misses.known[owner]))
-    rows = tuple(MissedBy(name_of(owner), *map(round, misses.known[owner])) for owner in most)
-    others = misses.unlisted + sum(
-        sum(misses.known[each]) for each in misses.known.keys() - {*most}
-    )
+    """Return those with the most misses, and how many all others have.
+
+    A table of many GiB has a file for each, all of one name.
+    """
+    sums = dict[str, tuple[float, float]]()
+    for owner, (reads, writes) in misses.known.items():
+        name = name_of(owner)
+        before = sums.get(name, (0.0, 0.0))
+        sums[name] = before[0] + reads, before[1] + writes
+    most = nlargest(_LISTED_MAX, sums, key=lambda name: sum(sums[name]))
+    rows = tuple(MissedBy(name, *map(round, sums[name])) for name in most)
+    others = misses.unlisted + sum(sum(sums[name]) for name in sums.keys() - {*most})
     return rows, round(others)
 
 

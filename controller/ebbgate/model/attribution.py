@@ -48,7 +48,10 @@ class AttributionPeriod:
 
 @dataclass(frozen=True, slots=True)
 class MissedBy:
-    """Misses of one cgroup or file of late. `name`: empty for all of which none is known."""
+    """Misses of one cgroup, or of one file or table, of late.
+
+    `name`: empty for all of which none is known.
+    """
 
     name: str
     reads: int

@@ -45,6 +45,20 @@ def test_lists_are_short_and_the_others_are_counted() -> None:
     assert found.cgroups_others == sum(range(21)) + 2
 
 
+def test_the_files_of_one_table_are_counted_together() -> None:
+    """PostgreSQL has a file for each GiB of a table, and a layout has one name for all of them."""
+    table = {FileId(1, number): (3.0, 1.0) for number in range(1, 31)}
+    files = MissesBy({**table, OTHER: (50.0, 0.0)}, 5.0)
+    found = attribution_status(
+        RecentAttribution(files=files, ended_ns=1), {}, dict.fromkeys(table, "shop.orders")
+    )
+    assert found.files == (
+        MissedBy("shop.orders", 90, 30),
+        MissedBy("inode 9 on 253:0", 50, 0),
+    )
+    assert found.files_others == 5
+
+
 def test_without_a_record_nothing_is_known() -> None:
     assert attribution_status(RecentAttribution(), {}, {}).why == NO_ATTRIBUTION
 
