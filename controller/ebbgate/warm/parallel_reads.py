@@ -13,10 +13,12 @@ import ctypes
 import os
 import platform
 import struct
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
+from ebbgate.warm.buffer_ring import BufferRing
 from ebbgate.warm.plan import Read
 
 REQUESTS_MAX: Final = 128
@@ -30,8 +32,20 @@ _EVENT: Final = struct.Struct("<QQqq")
 _PREAD: Final = 0
 
 
+class _Placed(NamedTuple):
+    """A read, and the part of the buffer that it has. `number`: of that part."""
+
+    read: Read
+    number: int
+    start: int
+
+
 class ParallelReads:
-    """Reads from a file that is open for direct I/O into a buffer, whose content is of no use."""
+    """Reads from a file that is open for direct I/O into a buffer, whose content is of no use.
+
+    No two reads under way share a part of it: see `buffer_ring`. So as much as it holds may be
+    under way.
+    """
 
     def __init__(self, handle: int, buffer: memoryview) -> None:
         self._handle = handle
@@ -40,7 +54,8 @@ class ParallelReads:
         self._calls = _CALLS.get(platform.machine(), {})
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._context = ctypes.c_ulong()
-        self._under_way = 0
+        self._ring = BufferRing(len(buffer))
+        self._under_way: dict[int, int] = {}
         self._under_way_bytes = 0
         self._failure: OSError | EOFError | None = None
         with suppress(OSError, KeyError):
@@ -56,13 +71,16 @@ class ParallelReads:
 
     def send(self, reads: Sequence[Read]) -> None:
         """Send all; `wait` raises what fails."""
-        for start in range(0, len(reads), REQUESTS_MAX):
-            part = reads[start : start + REQUESTS_MAX]
-            if self._context.value:
-                self._make_room(len(part))
-                self._at_once(part)
+        left = deque(reads)
+        if not self._context.value:
+            self._in_turn([_Placed(read, 0, 0) for read in left])
+            return
+        while left:
+            self._take_ended(0)
+            if found := self._placed(left):
+                self._at_once(found)
             else:
-                self._in_turn(part)
+                self._take_ended(1)
 
     def wait(self, left_bytes: int = 0) -> None:
         """Return when at most so many bytes are under way.
@@ -70,43 +88,51 @@ class ParallelReads:
         Raises what the first that has failed since the last call did: OSError, EOFError.
         """
         while self._under_way_bytes > left_bytes:
-            self._take_ended()
+            self._take_ended(1)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    def _make_room(self, count: int) -> None:
-        while self._under_way + count > REQUESTS_MAX:
-            self._take_ended()
+    def _placed(self, left: deque[Read]) -> list[_Placed]:
+        """Take the first reads, as many as there is room for."""
+        found: list[_Placed] = []
+        while left and len(self._under_way) + len(found) < REQUESTS_MAX:
+            part = self._ring.take(left[0].length_bytes)
+            if part is None:
+                break
+            found.append(_Placed(left.popleft(), *part))
+        return found
 
-    def _at_once(self, reads: Sequence[Read]) -> None:
-        blocks = [
-            ctypes.create_string_buffer(self._iocb(read, at))
-            for read, at in zip(reads, self._places(reads), strict=True)
-        ]
+    def _at_once(self, reads: Sequence[_Placed]) -> None:
+        blocks = [ctypes.create_string_buffer(self._iocb(each)) for each in reads]
         pointers = (ctypes.c_void_p * len(blocks))(*map(ctypes.addressof, blocks))
-        sent = self._call("io_submit", self._context, len(blocks), pointers)
-        self._under_way += sent
-        self._under_way_bytes += sum(read.length_bytes for read in reads[:sent])
-        self._in_turn(reads[sent:])
-
-    def _take_ended(self) -> None:
-        """Wait until at least one has ended, and take all that have."""
-        events = ctypes.create_string_buffer(_EVENT.size * self._under_way)
+        sent = 0
         try:
-            count = self._call("io_getevents", self._context, 1, self._under_way, events, None)
+            sent = self._call("io_submit", self._context, len(blocks), pointers)
+            self._in_turn(reads[sent:])
+        finally:
+            for read, number, _ in reads[:sent]:
+                self._under_way[number] = read.length_bytes
+                self._under_way_bytes += read.length_bytes
+            for each in reads[sent:]:
+                self._ring.end(each.number)
+
+    def _take_ended(self, least: int) -> None:
+        """Take all that have ended, once there are so many."""
+        events = ctypes.create_string_buffer(_EVENT.size * REQUESTS_MAX)
+        try:
+            count = self._call("io_getevents", self._context, least, REQUESTS_MAX, events, None)
         except InterruptedError:
             # The call returns early when a signal arrives.
             return
-        ended = list(_EVENT.iter_unpack(events.raw[: count * _EVENT.size]))
-        self._under_way -= count
-        self._under_way_bytes -= sum(length for length, *_ in ended)
-        for _, _, result, _ in ended:
+        for number, _, result, _ in _EVENT.iter_unpack(events.raw[: count * _EVENT.size]):
+            self._under_way_bytes -= self._under_way.pop(number)
+            self._ring.end(number)
             self._note(result)
 
-    def _in_turn(self, reads: Sequence[Read]) -> None:
-        for read in reads:
-            place = self._buffer[: read.length_bytes]
+    def _in_turn(self, reads: Sequence[_Placed]) -> None:
+        for read, _, start in reads:
+            place = self._buffer[start : start + read.length_bytes]
             try:
                 self._note(os.preadv(self._handle, [place], read.offset_bytes))
             except OSError as error:
@@ -119,20 +145,11 @@ class ParallelReads:
         elif result == 0:
             self._failure = self._failure or EOFError()
 
-    def _iocb(self, read: Read, at: int) -> bytes:
-        place = (self._address + at, read.length_bytes, read.offset_bytes)
+    def _iocb(self, placed: _Placed) -> bytes:
+        read, number, start = placed
+        place = (self._address + start, read.length_bytes, read.offset_bytes)
         # The first field comes back with the event.
-        return _IOCB.pack(read.length_bytes, 0, 0, _PREAD, 0, self._handle, *place, 0, 0, 0)
-
-    def _places(self, reads: Sequence[Read]) -> list[int]:
-        """Return where in the buffer each may be written; they share it, since nobody looks."""
-        room = len(self._buffer)
-        found, at = [], 0
-        for read in reads:
-            at = 0 if at + read.length_bytes > room else at
-            found.append(at)
-            at += read.length_bytes
-        return found
+        return _IOCB.pack(number, 0, 0, _PREAD, 0, self._handle, *place, 0, 0, 0)
 
     def _call(self, name: str, *args: object) -> int:
         # ctypes passes ints as 32 bits unless told otherwise, and system calls take registers.

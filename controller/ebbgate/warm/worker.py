@@ -23,6 +23,7 @@ bring a disk's heads back (`{"heads": true}`) `head_reads`.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import resource
 import signal
@@ -45,6 +46,7 @@ from ebbgate.warm.mover import Mover
 from ebbgate.warm.parallel_reads import ParallelReads
 from ebbgate.warm.plan import (
     PASSES_BYTES,
+    READ_BYTES_MAX,
     UNIT_BYTES,
     WINDOW_BLOCKS,
     BcachePlan,
@@ -66,6 +68,8 @@ BATCH_BYTES: Final = MIB // 2
 """Reads that are sent at once; as many bytes may be under way from before. A user who returns
 unforeseen waits for all of them.
 """
+_UNDER_WAY_BYTES: Final = 2 * (BATCH_BYTES + READ_BYTES_MAX)
+"""A batch may end with a read of full length, and one from before is under way beside it."""
 BATCH_READS: Final = 32
 _BATCHES_PER_S: Final = 8
 """At least, of a bounded rate."""
@@ -115,7 +119,7 @@ class Worker(Reader):
         self.total = sum(piece.length_bytes for piece in pieces)
         if self.burst:
             self._collect()
-        reads = ParallelReads(self.target.handle, self._buffer)
+        reads = ParallelReads(self.target.handle, memoryview(mmap.mmap(-1, _UNDER_WAY_BYTES)))
         share = -1.0
         for number in range(_PASSES_MAX):
             self.phase, self.read = "read", 0

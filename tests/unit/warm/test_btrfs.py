@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from ebbgate.errors import Unavailable
-from ebbgate.units import MIB
+from ebbgate.units import KIB, MIB
+from ebbgate.warm.parallel_reads import ParallelReads
+from ebbgate.warm.plan import READ_BYTES_MAX, Read
 from ebbgate.warm.target import open_file
 
 
@@ -71,6 +74,23 @@ def test_a_file_is_read_from_the_one_device(tmp_path: Path) -> None:
             assert target.changed() == "the file was deleted"
         finally:
             os.close(target.handle)
+
+
+def test_reads_at_once_are_not_taken_for_errors_of_the_disk(tmp_path: Path) -> None:
+    """btrfs compares what is read with its checksums in the buffer itself."""
+    with mounted(tmp_path) as (folder, _):
+        target = open_file(str(written(folder / "file", os.urandom(24 * MIB))))
+        try:
+            reads = ParallelReads(target.handle, memoryview(mmap.mmap(-1, READ_BYTES_MAX)))
+            places = [Read(at, 64 * KIB) for at in range(0, 24 * MIB, 64 * KIB)]
+            for first in range(0, len(places), 8):
+                reads.send(places[first : first + 8])
+                reads.wait(MIB // 2)
+            reads.wait()
+        finally:
+            target.close()
+        counts = dict(line.split() for line in run("btrfs", "device", "stats", folder).splitlines())
+        assert [counts[name] for name in counts if "corruption" in name] == ["0"]
 
 
 def test_what_is_compressed_is_left_out_with_a_word(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.units import KIB
+from ebbgate.warm.buffer_ring import BufferRing
 from ebbgate.warm.parallel_reads import REQUESTS_MAX, ParallelReads
 from ebbgate.warm.plan import Read
 
@@ -56,6 +57,28 @@ def test_some_may_stay_under_way(opened: Opened) -> None:
     opened.reads.send([Read(number * PIECE, PIECE) for number in range(4, 8)])
     opened.reads.wait()
     assert set(bytes(opened.buffer[: 4 * PIECE])) == {4, 5, 6, 7}
+
+
+def test_a_read_has_its_part_of_the_buffer_until_it_has_ended(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BufferRing, "end", lambda *_: None)
+    for first in range(0, 96, 32):
+        opened.reads.send([Read(number * PIECE, PIECE) for number in range(first, first + 32)])
+    opened.reads.wait()
+    assert bytes(opened.buffer[::PIECE][:96]) == bytes(range(96))
+
+
+def test_a_failed_call_leaves_the_whole_buffer_free(opened: Opened) -> None:
+    kept = os.dup(opened.handle)
+    os.close(opened.handle)
+    for _ in range(3):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            opened.reads.read([Read(0, 100 * PIECE)])
+    os.dup2(kept, opened.handle)
+    os.close(kept)
+    opened.reads.read([Read(7 * PIECE, PIECE)])
+    assert opened.buffer[0] == 7
 
 
 @pytest.mark.parametrize("calls", [True, False])
