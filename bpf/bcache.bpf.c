@@ -63,14 +63,26 @@ static __always_inline void count_pushed_out(struct eb_dev *e, __u64 lost, __u64
 		count_lost(vol_counters(cpu, e->backs), lost, bytes);
 }
 
+/*
+ * The next request in this place may be one whose beginning is not seen, since its volume was not
+ * tracked yet: it has no latency, and must not get that of this one.
+ */
+static __always_inline void forget_start(struct join *j)
+{
+	if (!BIO_STAMPED)
+		j->start_ns = 0;
+}
+
 /* As in count_at_backing(), no atomic operations where the tracepoints are raw. */
 static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id, __u32 path, bool raw)
 {
 	unsigned long long lost = 0;
 	struct join *j = join_enter(&joins, id, path, !raw, &lost);
 
-	if (UNLIKELY(lost))
+	if (UNLIKELY(lost)) {
 		count_lost(c, lost, j->bytes);
+		forget_start(j);
+	}
 	return j;
 }
 
@@ -156,18 +168,25 @@ static __always_inline void write_path(struct bio *bio, bool writeback, bool byp
 			count_pushed_out(e, lost, j->bytes);
 		if (e && path != EB_WRITE_BACK)
 			count_at_backing(e, bio, HEAT_WRITE, raw);
+		if (lost)
+			forget_start(j);
 	}
 	j->bytes = bytes_of(bio, raw);
 }
 
-/* The end of a write, and of a read that was not counted by read_path(). */
-static __always_inline void count_joined(struct eb_vol_cpu *c, __u32 path, __u64 bytes, __u64 ns)
+/*
+ * The end of a write, and of a read that was not counted by read_path(). `timed`: it is known when
+ * the request began.
+ */
+static __always_inline void count_joined(struct eb_vol_cpu *c, __u32 path, __u64 bytes, bool timed,
+					 __u64 ns)
 {
 	struct eb_flow *flow = &c->path[path];
 
 	if (path >= EB_WRITE_BACK)
 		count_path(flow, bytes);
-	count_latency(flow, ns);
+	if (timed)
+		count_latency(flow, ns);
 }
 
 static __always_inline void request_end(struct bio *bio, bool raw)
@@ -191,6 +210,7 @@ static __always_inline void request_end(struct bio *bio, bool raw)
 		path = j->id & JOIN_PATH_MASK;
 		start_ns = j->start_ns;
 		bytes = j->bytes;
+		forget_start(j);
 		j->id = 0;
 	}
 	e = backing_entry(bio, raw);
@@ -202,7 +222,7 @@ static __always_inline void request_end(struct bio *bio, bool raw)
 	c = vol_counters(cpu, e->backs);
 	now_ns = bpf_ktime_get_ns();
 	if (path < EB_PATHS)
-		count_joined(c, path, bytes,
+		count_joined(c, path, bytes, BIO_STAMPED || start_ns,
 			     BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
 					 : now_ns - start_ns);
 	else if (!(opf & flags.preflush) && !is_discard(opf & EB_OP_MASK))
