@@ -119,8 +119,8 @@ static __always_inline void store_arrival(struct bio *bio, struct eb_cpu *cpu, s
 	struct submitter *s;
 	struct join *j;
 
-	/* dm passes a request without data on in another way. */
-	if (roles & EB_IS_DM && !new.bytes)
+	/* A flush without data is no write, as on a disk; dm passes it on in another way. */
+	if (!new.bytes)
 		return;
 	j = join_enter(&joins, id, 0, atomics, &lost);
 	j->start_ns = new.stamp;
