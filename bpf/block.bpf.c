@@ -111,7 +111,7 @@ static __always_inline void joined_bio_complete(struct bio *bio, struct eb_cpu *
 	struct join *j = join_find(&joins, device_key(bio));
 	__u32 left = bio->bi_iter.bi_size;
 
-	if (roles & EB_IS_DM && roles & EB_IS_VOLUME)
+	if (roles & EB_HAS_PARTS)
 		volume_done(c, e, j, dir, left, now_ns);
 	if (roles & (EB_IS_BACKING | EB_IS_CACHE) && (j || is_copy((__u64)bio->bi_end_io)))
 		device_bio_done(bio, cpu, e, roles, dir, j ? j->bytes : left, j ? j->start_ns : 0,

@@ -125,10 +125,10 @@ static __always_inline void store_arrival(struct bio *bio, struct eb_cpu *cpu, s
 	j = join_enter(&joins, id, 0, atomics, &lost);
 	j->start_ns = new.stamp;
 	j->bytes = new.bytes;
-	j->volume = roles & EB_IS_VOLUME ? e->volume + 1 : 0;
+	j->volume = roles & EB_HAS_PARTS ? e->volume + 1 : 0;
 	if (UNLIKELY(lost))
 		vol_counters(cpu, roles & EB_IS_VOLUME ? e->volume : e->backs)->lost_table++;
-	if (!(roles & EB_IS_VOLUME))
+	if (!(roles & EB_HAS_PARTS))
 		return;
 	/* For path.bpf.h. */
 	s = submitter_put(id);

@@ -19,7 +19,7 @@ static uint16_t volume_roles(const struct probe *p, const struct volume *v)
 	if (v->kind == KIND_BCACHE)
 		return EB_IS_VOLUME;
 	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0) |
-	       (follows_parts(p, v) ? EB_IS_DM : 0);
+	       (follows_parts(p, v) ? EB_IS_DM | EB_HAS_PARTS : 0);
 }
 
 bool has_partition(const struct volume *v, uint32_t dev)

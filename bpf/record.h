@@ -43,6 +43,7 @@
 #define EB_IS_DM 64	 /* a dm volume, or a device without requests below one */
 #define EB_IS_JOINED 128 /* its bios are followed from their arrival to their end */
 #define EB_SERVES_DM 256 /* a device of a dm volume: parts of its requests are sent here */
+#define EB_HAS_PARTS 512 /* a dm volume: its requests are followed by their parts */
 
 /*
  * A volume whose reads of a warm-up do not count. Where programs are inherited a cached volume of

@@ -10,6 +10,7 @@
 #define MS 1000000ULL
 
 static struct block_device below = { DEVICE };
+static struct eb_vol_cpu *c = &counters.volume[VOLUME];
 static struct eb_dev_cpu *d = &counters.device[INDEX];
 
 /* The backing device of a volume of bcache. */
@@ -71,9 +72,20 @@ static void a_flush_is_no_write_of_a_device_without_requests(void)
 	CHECK_EQ(flow(EB_FG)->ios, 1);
 }
 
+/* It lies below a volume of dm, whose parts come with paths; its own requests have none. */
+static void a_volume_of_bcache_below_dm_has_no_paths_of_dm(void)
+{
+	begin(EB_IS_VOLUME | EB_IS_DM | EB_IS_JOINED | EB_SERVES_DM);
+	shared.dev[DEVICE * EB_DEV_HASH >> 24].volume = VOLUME;
+	write_that_takes(3 * MS, 4096, 0);
+	CHECK_EQ(c->arrivals[EB_WRITE].ios, 1);
+	CHECK_EQ(c->lost_unmatched, 0);
+}
+
 int main(void)
 {
 	RUN(a_bio_of_a_device_without_requests_is_counted_with_its_latency);
 	RUN(a_flush_is_no_write_of_a_device_without_requests);
+	RUN(a_volume_of_bcache_below_dm_has_no_paths_of_dm);
 	return check_done();
 }

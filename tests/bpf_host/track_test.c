@@ -50,6 +50,23 @@ static void a_backing_device_that_stays_a_cache_device_backs_nothing(void)
 	CHECK(nothing_is_left());
 }
 
+static void only_volumes_of_dm_have_requests_in_parts(void)
+{
+	uint32_t dm = 253U << 20, bcache = 252U << 20;
+
+	begin();
+	follow("upper", KIND_DM_CACHE, dm, bcache, MD);
+	follow("lower", KIND_BCACHE, bcache, B, C);
+	follow("array", KIND_DISK, MD, 0, 0);
+	CHECK(entry(dm).roles & EB_HAS_PARTS);
+	CHECK(!(entry(bcache).roles & EB_HAS_PARTS));
+	CHECK(!(entry(MD).roles & EB_HAS_PARTS));
+	leave("upper");
+	leave("lower");
+	leave("array");
+	CHECK(nothing_is_left());
+}
+
 static void nothing_stays_in_whatever_order_volumes_go(void)
 {
 	static const char *const names[] = { "bcache", "dm", "disk", "array" };
@@ -199,6 +216,7 @@ int main(void)
 	RUN(roles_are_those_of_the_volumes);
 	RUN(a_partition_that_became_one_of_another_disk_is_forgotten);
 	RUN(a_backing_device_that_stays_a_cache_device_backs_nothing);
+	RUN(only_volumes_of_dm_have_requests_in_parts);
 	RUN(nothing_stays_in_whatever_order_volumes_go);
 	RUN(programs_are_attached_only_while_a_volume_needs_them);
 	RUN(a_disk_below_logical_volumes_needs_no_program);
