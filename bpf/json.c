@@ -2,9 +2,14 @@
 #include "json.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* How long a reader may take for what is left when the probe is to end. */
+#define STOP_GRACE_MS 1000
 
 static void put(struct json *j, const char *text, size_t bytes)
 {
@@ -133,12 +138,34 @@ void json_str_array(struct json *j, const char *key, const char *const *values, 
 	put_char(j, ']');
 }
 
-/* Whoever shares a terminal or a pipe may have made it non-blocking. */
-static void await_room(void)
+/*
+ * The pipe is full, or whoever shares a terminal has made it non-blocking. Returns false if there
+ * is no room and the probe is to end.
+ */
+static bool await_room(const struct json *j)
 {
-	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	struct pollfd fds[] = {
+		{ .fd = STDOUT_FILENO, .events = POLLOUT },
+		{ .fd = j->stop_fd ? j->stop_fd : -1, .events = POLLIN },
+	};
 
-	(void)poll(&fd, 1, -1);
+	if (!j->stopping && (poll(fds, 2, -1) < 0 || fds[0].revents))
+		return true;
+	return poll(fds, 1, STOP_GRACE_MS) != 0;
+}
+
+void json_unblock_stdout(void)
+{
+	struct stat st;
+	int fd;
+
+	if (fstat(STDOUT_FILENO, &st) || !S_ISFIFO(st.st_mode))
+		return;
+	fd = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)dup2(fd, STDOUT_FILENO);
+	close(fd);
 }
 
 int json_end(struct json *j)
@@ -153,10 +180,8 @@ int json_end(struct json *j)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN) {
-			await_room();
+		if (n < 0 && errno == EAGAIN && await_room(j))
 			continue;
-		}
 		if (n < 0)
 			return -errno;
 		done += n;

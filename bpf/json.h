@@ -15,6 +15,12 @@ struct json {
 	size_t len;
 	bool comma;
 	bool full;
+	/*
+	 * The probe is to end: a reader that does not read is left. `stop_fd` is readable before
+	 * that is known; 0: there is none.
+	 */
+	bool stopping;
+	int stop_fd;
 };
 
 void json_begin(struct json *j, const char *type, uint64_t ns);
@@ -27,7 +33,12 @@ void json_numbers(struct json *j, const char *key, const unsigned long long *val
 /* Trailing zeros are left out. */
 void json_array(struct json *j, const char *key, const unsigned long long *values, size_t n);
 void json_str_array(struct json *j, const char *key, const char *const *values, size_t n);
-/* Closes the record and writes it to stdout. Returns -errno if the reader is gone. */
+/* Closes the record and writes it to stdout. Returns -errno if the reader is gone or is left. */
 int json_end(struct json *j);
+/*
+ * Makes a full pipe at stdout refuse a write instead of blocking it, so that json_end() can be
+ * stopped. Others that share the pipe do not see it. To be called with all privileges.
+ */
+void json_unblock_stdout(void);
 
 #endif

@@ -155,8 +155,10 @@ static void read_signal(struct probe *p, int fd)
 {
 	struct signalfd_siginfo info;
 
-	if (read(fd, &info, sizeof(info)) == sizeof(info))
-		p->stop_reason = info.ssi_signo == SIG_PARENT ? "parent died" : "signal";
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	p->stop_reason = info.ssi_signo == SIG_PARENT ? "parent died" : "signal";
+	p->json.stopping = true;
 }
 
 int on_push(void *probe, void *data, size_t bytes)

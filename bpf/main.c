@@ -164,6 +164,8 @@ int main(int argc, char **argv)
 		return code;
 	raise_priority();
 	signals = open_signals();
+	p->json.stop_fd = signals;
+	json_unblock_stdout();
 	code = start(p, &options);
 	if (code == EXIT_OK)
 		code = run(p, &options, signals);

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
+import mmap
 import os
 import signal
 import subprocess
@@ -214,6 +216,34 @@ def test_a_signal_ends_the_probe_with_bye(number: signal.Signals) -> None:
         live.process.send_signal(number)
         assert live.wait_for("bye")["why"] == "signal"
         assert live.end() == 0
+
+
+@pytest.mark.parametrize("commands", [b"", b"jump\n" * 200])
+def test_a_signal_ends_a_probe_whose_reader_does_not_read(commands: bytes) -> None:
+    """Its output may be full before the signal, or only with `bye`."""
+    with subprocess.Popen(
+        [PROBE], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, mmap.PAGESIZE)
+        try:
+            assert b'"hello"' in process.stdout.readline()
+            fill(process)
+            process.stdin.write(commands)
+            process.terminate()
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def fill(process: subprocess.Popen[bytes]) -> None:
+    """Leave no room in the pipe that a probe writes to."""
+    descriptor = os.open(f"/proc/{process.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(descriptor, bytes(mmap.PAGESIZE))
+    os.close(descriptor)
 
 
 def test_the_probe_ends_when_its_parent_dies() -> None:
