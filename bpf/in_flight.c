@@ -19,6 +19,9 @@
 /* The kernel does not count requests that wait in the scheduler, but none waits longer. */
 #define STILL_NS NS_PER_S
 #define RESYNC_STILL_NS (100 * NS_PER_MS)
+/* Where the kernel does not count (queue/iostats is 0): drivers end a request that takes so long.
+ */
+#define UNCOUNTED_STILL_NS (30 * NS_PER_S)
 
 /*
  * The kernel's own count of requests to a volume. On a device without requests, one to a partition
@@ -85,21 +88,26 @@ void resync_after_misses(struct probe *p, uint64_t misses)
 		p->device[i].resync = true;
 }
 
-static bool volume_counts_none(const struct volume *v)
+/* Whether none is in flight at a volume or device where nothing has moved for `still_ns`. */
+static bool volume_counts_none(const struct volume *v, uint64_t still_ns)
 {
 	uint64_t kernel[EB_DIRS];
 
-	return volume_in_kernel(v, kernel) && !kernel[EB_READ] && !kernel[EB_WRITE];
+	if (!volume_in_kernel(v, kernel))
+		return still_ns >= UNCOUNTED_STILL_NS;
+	return !kernel[EB_READ] && !kernel[EB_WRITE];
 }
 
-static bool device_counts_none(uint32_t dev)
+static bool device_counts_none(uint32_t dev, uint64_t still_ns)
 {
 	uint64_t kernel[EB_DIRS];
 
-	return block_in_flight(dev, kernel) && !kernel[EB_READ] && !kernel[EB_WRITE];
+	if (!block_in_flight(dev, kernel))
+		return still_ns >= UNCOUNTED_STILL_NS;
+	return !kernel[EB_READ] && !kernel[EB_WRITE];
 }
 
-static bool volume_moved(struct volume *v, const struct eb_vol_cpu *sum)
+static bool volume_moved(struct volume *v, const struct eb_vol_cpu *sum, uint64_t now)
 {
 	uint64_t started = sum->started[EB_READ] + sum->started[EB_WRITE];
 	uint64_t done = sum->done[EB_READ] + sum->done[EB_WRITE];
@@ -107,6 +115,8 @@ static bool volume_moved(struct volume *v, const struct eb_vol_cpu *sum)
 
 	v->last_started = started;
 	v->last_done = done;
+	if (moved)
+		v->moved_ns = now;
 	return moved;
 }
 
@@ -114,7 +124,7 @@ void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cp
 		       uint64_t now)
 {
 	struct eb_vol *shared = volume_shared(p, v);
-	bool moved = volume_moved(v, sum), empty;
+	bool moved = volume_moved(v, sum, now), empty;
 	/* The kernel does not count what waits in the scheduler of a plain disk. */
 	bool may_be_empty = !moved || (v->resync && v->kind != KIND_DISK);
 	uint64_t moves = volume_moves(p, v);
@@ -124,7 +134,7 @@ void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cp
 		set_earlier(p, v, 0, 0);
 	volume_in_flight(p, v, inflight);
 	empty = may_be_empty && (v->resync || inflight[EB_READ] > 0 || inflight[EB_WRITE] > 0) &&
-		volume_counts_none(v) && volume_moves(p, v) == moves;
+		volume_counts_none(v, now - v->moved_ns) && volume_moves(p, v) == moves;
 	for (int dir = 0; dir < EB_DIRS; dir++)
 		if (inflight[dir] < 0 || empty)
 			shared->unseen[dir] -= inflight[dir];
@@ -142,7 +152,7 @@ static bool device_is_still(struct device *d, const struct destage_counts *c, ui
 		d->moved_ns = now;
 	}
 	return now - d->moved_ns >= (d->resync ? RESYNC_STILL_NS : STILL_NS) &&
-	       device_counts_none(d->dev);
+	       device_counts_none(d->dev, now - d->moved_ns);
 }
 
 static void correct_device(struct probe *p, int device, uint64_t now)

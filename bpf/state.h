@@ -63,6 +63,7 @@ struct volume {
 
 	/* in_flight.c */
 	uint64_t last_started, last_done;
+	uint64_t moved_ns;	   /* when one of them was seen to have changed */
 	uint64_t earlier_until_ns; /* until then requests that began before tracking may end */
 	bool resync; /* a program was skipped since the count was last known to be right */
 

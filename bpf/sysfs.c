@@ -61,6 +61,17 @@ bool block_is_md_raid0(uint32_t dev)
 	return !strcmp(level, "raid0") || !strcmp(level, "linear");
 }
 
+/* The first character of a file; EOF: it cannot be read. */
+static int read_first(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	int first = f ? fgetc(f) : EOF;
+
+	if (f)
+		fclose(f);
+	return first;
+}
+
 bool block_has_requests(uint32_t dev)
 {
 	char path[PATH_BYTES];
@@ -95,6 +106,22 @@ uint64_t block_start(uint32_t dev)
 	return block_number(dev, "start");
 }
 
+/*
+ * Whether the kernel counts what is in flight. Devices of bcache and device-mapper count always: on
+ * 6.1 their switch is off nevertheless.
+ */
+static bool counts_in_flight(uint32_t dev)
+{
+	const char *disk = block_is_partition(dev) ? "../" : "";
+	char path[PATH_BYTES];
+
+	block_path(path, dev, disk, "queue/iostats");
+	if (read_first(path) != '0')
+		return true;
+	block_path(path, dev, disk, "md");
+	return !block_has_requests(dev) && access(path, F_OK);
+}
+
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 {
 	char path[PATH_BYTES];
@@ -107,7 +134,7 @@ bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 		return false;
 	ok = fscanf(f, "%" SCNu64 " %" SCNu64, &inflight[EB_READ], &inflight[EB_WRITE]) == 2;
 	fclose(f);
-	return ok;
+	return ok && (inflight[EB_READ] || inflight[EB_WRITE] || counts_in_flight(dev));
 }
 
 static bool read_partition(uint32_t disk, const char *name, uint32_t *dev)

@@ -33,7 +33,7 @@ uint64_t block_sectors(uint32_t dev);
 /* Where a partition begins on its disk, in sectors; 0: not a partition. */
 uint64_t block_start(uint32_t dev);
 
-/* The kernel's own count of requests in flight; false if it cannot be read. */
+/* The kernel's own count of requests in flight; false if it cannot be read, or is switched off. */
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS]);
 
 /* Device numbers of the partitions of a disk; returns how many there are, at most max. */

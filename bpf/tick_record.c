@@ -53,14 +53,13 @@ static void put_state(struct probe *p, struct volume *v)
 {
 	int64_t n[EB_DIRS];
 	uint64_t kernel[EB_DIRS] = { 0, 0 };
+	bool counted;
 
 	volume_in_flight(p, v, n);
-	/* On a plain disk bytes are counted; the kernel tells its requests. */
-	if (v->kind == KIND_DISK) {
-		block_in_flight(v->dev, kernel);
-		n[EB_READ] = kernel[EB_READ];
-		n[EB_WRITE] = kernel[EB_WRITE];
-	}
+	/* On a plain disk bytes are counted; the kernel tells its requests, if it counts them. */
+	counted = v->kind == KIND_DISK && block_in_flight(v->dev, kernel);
+	for (int dir = 0; v->kind == KIND_DISK && dir < EB_DIRS; dir++)
+		n[dir] = counted ? (int64_t)kernel[dir] : n[dir] > 0;
 	json_open(&p->json, "inflight");
 	json_u64(&p->json, "read", n[EB_READ] > 0 ? n[EB_READ] : 0);
 	json_u64(&p->json, "write", n[EB_WRITE] > 0 ? n[EB_WRITE] : 0);
@@ -130,8 +129,14 @@ static void put_bypass(struct json *j, struct volume *v, const struct eb_vol_cpu
 	json_close(j);
 }
 
+/* What is in flight at devices together. */
+struct depth {
+	uint64_t ios[EB_DIRS];
+	bool unknown; /* the kernel does not count it for one of them */
+};
+
 static void put_device(struct json *j, const char *key, const struct eb_dev_cpu *d,
-		       const uint64_t depth[EB_DIRS])
+		       const struct depth *depth)
 {
 	static const char *const dirs[] = { "read", "write" };
 
@@ -142,14 +147,16 @@ static void put_device(struct json *j, const char *key, const struct eb_dev_cpu 
 		put_flow(j, &d->flow[dir * EB_CLASSES + EB_BG], "bg");
 		json_close(j);
 	}
-	json_open(j, "depth");
-	json_u64(j, "read", depth[EB_READ]);
-	json_u64(j, "write", depth[EB_WRITE]);
-	json_close(j);
+	if (!depth->unknown) {
+		json_open(j, "depth");
+		json_u64(j, "read", depth->ios[EB_READ]);
+		json_u64(j, "write", depth->ios[EB_WRITE]);
+		json_close(j);
+	}
 	json_close(j);
 }
 
-static void add_device(struct probe *p, int device, struct eb_dev_cpu *sum, uint64_t depth[EB_DIRS])
+static void add_device(struct probe *p, int device, struct eb_dev_cpu *sum, struct depth *depth)
 {
 	uint64_t one[EB_DIRS] = { 0, 0 };
 	struct eb_dev_cpu d;
@@ -158,26 +165,27 @@ static void add_device(struct probe *p, int device, struct eb_dev_cpu *sum, uint
 	p->warning[WARN_CHAIN].n += d.lost_chain;
 	for (size_t i = 0; i < sizeof(d) / sizeof(__u64); i++)
 		((__u64 *)sum)[i] += ((__u64 *)&d)[i];
-	block_in_flight(p->device[device].dev, one);
-	depth[EB_READ] += one[EB_READ];
-	depth[EB_WRITE] += one[EB_WRITE];
+	if (!block_in_flight(p->device[device].dev, one))
+		depth->unknown = true;
+	depth->ios[EB_READ] += one[EB_READ];
+	depth->ios[EB_WRITE] += one[EB_WRITE];
 }
 
 static void put_devices(struct probe *p, struct volume *v)
 {
 	struct eb_dev_cpu cache = { 0 }, backing = { 0 };
 	struct destage destage = { 0 };
-	uint64_t cache_depth[EB_DIRS] = { 0, 0 }, backing_depth[EB_DIRS] = { 0, 0 };
+	struct depth cache_depth = { 0 }, backing_depth = { 0 };
 
 	for (size_t i = 0; i < v->caches; i++)
-		add_device(p, v->cache[i], &cache, cache_depth);
+		add_device(p, v->cache[i], &cache, &cache_depth);
 	if (v->backing >= 0) {
-		add_device(p, v->backing, &backing, backing_depth);
+		add_device(p, v->backing, &backing, &backing_depth);
 		read_destage(p, v->backing, &destage);
 	}
 	json_open(&p->json, "dev");
-	put_device(&p->json, "cache", &cache, cache_depth);
-	put_device(&p->json, "backing", &backing, backing_depth);
+	put_device(&p->json, "cache", &cache, &cache_depth);
+	put_device(&p->json, "backing", &backing, &backing_depth);
 	json_close(&p->json);
 	json_open(&p->json, "destage");
 	json_u64(&p->json, "queued_ios", backing.queued_ios);

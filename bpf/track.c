@@ -113,6 +113,7 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->heat_since_ns = now;
 	v->attribution_since_ns = now;
 	v->earlier_until_ns = now + EARLIER_NS;
+	v->moved_ns = now;
 	/* Programs that are inherited do not know the cgroup of a request. */
 	v->has_attribution = (v->kind == KIND_BCACHE || kind_is_dm(v->kind)) && !p->inherits;
 	v->check_ns = now + v->wait_ns;

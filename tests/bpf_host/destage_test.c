@@ -140,6 +140,16 @@ static void what_the_kernel_still_works_on_stays(void)
 	CHECK_EQ(after(10 * NS_PER_S)->writes, 3);
 }
 
+static void where_the_kernel_does_not_count_an_end_is_awaited_for_30_seconds(void)
+{
+	begin();
+	kernel_answers = false;
+	sent(BACKING, 3);
+	CHECK_EQ(after(NS_PER_MS)->writes, 3);
+	CHECK_EQ(after(30 * NS_PER_S - 1)->writes, 3);
+	CHECK_EQ(after(1)->writes, 0);
+}
+
 static void a_queue_that_moves_is_not_corrected(void)
 {
 	begin();
@@ -258,6 +268,7 @@ int main(void)
 	RUN(reads_of_the_cache_device_from_before_are_forgotten_too);
 	RUN(an_end_that_was_never_seen_goes_when_nothing_moves);
 	RUN(what_the_kernel_still_works_on_stays);
+	RUN(where_the_kernel_does_not_count_an_end_is_awaited_for_30_seconds);
 	RUN(a_queue_that_moves_is_not_corrected);
 	RUN(a_tick_corrects_without_any_pace);
 	RUN(a_volume_whose_destage_cannot_be_told_is_not_paced);

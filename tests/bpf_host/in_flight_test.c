@@ -11,7 +11,7 @@
 static struct volume *v = &p.volume[0];
 static uint64_t kernel_in_flight, kernel_in_flight_part;
 static uint64_t started_while_read;
-static bool part_answers, part_exists;
+static bool part_answers, part_exists, kernel_counts;
 
 #define PART 9
 
@@ -20,7 +20,7 @@ bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 	cpu[0].volume[0].started[EB_READ] += started_while_read;
 	inflight[EB_READ] = dev == PART ? kernel_in_flight_part : kernel_in_flight;
 	inflight[EB_WRITE] = 0;
-	return dev != PART || part_answers;
+	return kernel_counts && (dev != PART || part_answers);
 }
 
 bool block_device_exists(uint32_t dev)
@@ -35,7 +35,7 @@ static void begin(enum kind kind)
 	memset(p.device, 0, sizeof(p.device));
 	kernel_in_flight = kernel_in_flight_part = 0;
 	started_while_read = 0;
-	part_answers = part_exists = true;
+	part_answers = part_exists = kernel_counts = true;
 	p.misses = 0;
 	*v = (struct volume){ .used = true, .kind = kind, .backing = -1 };
 }
@@ -218,6 +218,17 @@ static void destage_need_not_stand_still_for_long(void)
 	CHECK(!p.device[0].resync);
 }
 
+static void where_the_kernel_does_not_count_an_end_is_awaited_for_30_seconds(void)
+{
+	begin(KIND_DISK);
+	kernel_counts = false;
+	started(4096);
+	CHECK_EQ(tick_at(NS_PER_S, 0), 4096);
+	CHECK_EQ(tick_at(2 * NS_PER_S, 0), 4096);
+	CHECK_EQ(tick_at(31 * NS_PER_S - 1, 0), 4096);
+	CHECK_EQ(tick_at(31 * NS_PER_S, 0), 0);
+}
+
 int main(void)
 {
 	RUN(an_end_that_was_skipped_goes_at_once_from_a_volume_that_never_stands_still);
@@ -231,5 +242,6 @@ int main(void)
 	RUN(where_the_kernel_does_not_count_none_are_from_before_tracking);
 	RUN(a_plain_disk_must_stand_still_because_its_scheduler_may_hold_requests);
 	RUN(destage_need_not_stand_still_for_long);
+	RUN(where_the_kernel_does_not_count_an_end_is_awaited_for_30_seconds);
 	return check_done();
 }

@@ -240,13 +240,23 @@ class HeldDisk:
             run(["fsfreeze", "--unfreeze", mount])
 
     @contextmanager
-    def writing(self, probe: LiveProbe, count: int, rw: str = "write") -> Iterator[None]:
-        """Keep this many writes of 4 KiB in flight until the end of the context."""
+    def writing(
+        self,
+        probe: LiveProbe,
+        count: int,
+        rw: str = "write",
+        in_flight: Callable[[], int] | None = None,
+    ) -> Iterator[None]:
+        """Keep this many writes of 4 KiB in flight until the end of the context.
+
+        `in_flight` tells how many there are; without it the kernel does.
+        """
+        counted = in_flight or self.in_flight
         argv = ["fio", "--name=w", f"--filename={self.path}", "--direct=1", "--bs=4k", f"--rw={rw}"]
         argv += ["--ioengine=libaio", f"--iodepth={count}", f"--number_ios={count}"]
         with self.held():
             process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
-            probe.wait_until(lambda: self.in_flight() >= count, f"{count} writes in flight")
+            probe.wait_until(lambda: counted() >= count, f"{count} writes in flight")
             yield
         assert process.wait(DEADLINE_S) == 0
 

@@ -143,10 +143,14 @@ def test_a_write_whose_end_was_missed_is_dropped_when_nothing_moves(destage: Des
     assert (tick["inflight_ios"], tick["inflight_bytes"]) == (0, 0)
 
 
-def test_long_delayed_writes_stay_counted(destage: Destage) -> None:
+@pytest.mark.parametrize("iostats", ["1", "0"])
+def test_long_delayed_writes_stay_counted(destage: Destage, iostats: str) -> None:
+    Path(f"/sys/block/{Path(destage.disk.path).name}/queue/iostats").write_text(iostats)
     destage.track()
     destage.pace(PERIOD_NS)
-    with destage.writes(7):
+    with destage.disk.writing(destage.probe, 7, "randwrite", destage.in_flight):
         time.sleep(2.5)
         assert destage.in_flight() == 7
+        depth = destage.probe.next_tick("v")["dev"]["backing"].get("depth")
+        assert depth == ({"read": 0, "write": 7} if iostats == "1" else None)
     assert destage.in_flight() == 0

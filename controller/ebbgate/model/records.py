@@ -75,7 +75,8 @@ class Hello:
 class Tick:
     """All counters of one volume at one time.
 
-    - `backing_depth_ios`: requests issued to the backing device and not completed.
+    - `backing_depth_ios`: requests issued to the backing device and not completed; None if the
+      kernel does not count them.
     - `backing_latency`: of users' requests at the backing device.
     """
 
@@ -90,7 +91,7 @@ class Tick:
     gap_sums_ns: Histogram
     paths: Mapping[tuple[Direction, str], TimedFlow]
     bypass: Mapping[str, Flow]
-    backing_depth_ios: int
+    backing_depth_ios: int | None
     backing_latency: Mapping[Direction, Histogram]
     destage_queued: Flow
     destage_done: Flow

@@ -113,7 +113,6 @@ def _arrivals(raw: Json) -> Arrivals:
 def _tick(raw: Json) -> Tick:
     fg, destage = raw["fg"], raw.get("destage", _NOTHING)
     backing = raw.get("dev", _NOTHING).get("backing", _NOTHING)
-    depth = backing.get("depth", _NOTHING)
     return Tick(
         volume=raw["vol"],
         at_ns=raw["ns"],
@@ -130,7 +129,7 @@ def _tick(raw: Json) -> Tick:
             for path, flow in paths.items()
         },
         bypass={why: _flow(flow) for why, flow in raw.get("bypass", _NOTHING).items()},
-        backing_depth_ios=_u64(depth.get("read", 0)) + _u64(depth.get("write", 0)),
+        backing_depth_ios=_depth(backing["depth"]) if "depth" in backing else None,
         backing_latency={
             d: _counts(backing.get(d, _NOTHING).get("fg", _NOTHING).get("lat", _EMPTY))
             for d in Direction
@@ -141,6 +140,10 @@ def _tick(raw: Json) -> Tick:
         # Old recordings have none.
         destage_in_flight_ios=_u64(destage["inflight_ios"]) if "inflight_ios" in destage else None,
     )
+
+
+def _depth(raw: Json) -> int:
+    return _u64(raw.get("read", 0)) + _u64(raw.get("write", 0))
 
 
 def _destage(raw: Json, which: str) -> Flow:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Values of records at the ends of their ranges."""
+"""Values of records at the ends of their ranges, and what only some probes have."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ebbgate.model.records import Tick
 from ebbgate.probes.protocol import BadRecord, parse_line
 from tests.builders import probe_tick
 
@@ -32,6 +33,22 @@ def test_records_are_read_however_long_the_machine_has_run(raw: dict[str, Any]) 
     record = parse_line(json.dumps({**raw, **times}))
     assert record is not None
     assert record.at_ns > uptime_ns
+
+
+@pytest.mark.parametrize(
+    ("dev", "depth"),
+    [
+        ({"backing": {"depth": {"read": 0, "write": 0}}}, 0),
+        ({"backing": {"read": {}, "write": {}}}, None),
+        ({}, None),
+    ],
+)
+def test_a_queue_that_the_kernel_does_not_count_is_unknown(
+    dev: dict[str, Any], depth: int | None
+) -> None:
+    tick = parse_line(json.dumps({**probe_tick(), "dev": dev}))
+    assert isinstance(tick, Tick)
+    assert tick.backing_depth_ios == depth
 
 
 @pytest.mark.parametrize("wrong", [None, 7, [], {}])
