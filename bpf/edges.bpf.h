@@ -24,7 +24,7 @@ static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 
 /* Requests in flight, over all CPUs. Called only at a possible gap. */
 static __always_inline __u64 in_flight(struct eb_vol *v, __u32 volume)
 {
-	__s64 n = v->unseen[EB_READ] + v->unseen[EB_WRITE];
+	__s64 reads = v->unseen[EB_READ], writes = v->unseen[EB_WRITE];
 
 	for (__u32 i = 0; i < ncpu && i < EB_CPUS_MAX; i++) {
 		struct eb_cpu *cpu = counters_of(i);
@@ -33,10 +33,11 @@ static __always_inline __u64 in_flight(struct eb_vol *v, __u32 volume)
 		if (!cpu)
 			break;
 		c = vol_counters(cpu, volume);
-		n += c->started[EB_READ] - c->done[EB_READ];
-		n += c->started[EB_WRITE] - c->done[EB_WRITE];
+		reads += c->started[EB_READ] - c->done[EB_READ];
+		writes += c->started[EB_WRITE] - c->done[EB_WRITE];
 	}
-	return n > 0 ? n : 0;
+	/* Ends whose starts were not seen must not hide requests of the other direction. */
+	return (reads > 0 ? reads : 0) + (writes > 0 ? writes : 0);
 }
 
 static __always_inline void count_gap(struct eb_vol_cpu *c, __u64 gap_ns)

@@ -17,7 +17,8 @@ static bool nothing_in_flight(struct probe *p, struct volume *v)
 	int64_t n[EB_DIRS];
 
 	volume_in_flight(p, v, n);
-	return n[EB_READ] + n[EB_WRITE] <= 0;
+	/* Ends whose starts were not seen must not hide requests of the other direction. */
+	return n[EB_READ] <= 0 && n[EB_WRITE] <= 0;
 }
 
 static uint64_t last_activity(struct probe *p, struct volume *v)

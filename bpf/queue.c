@@ -89,14 +89,16 @@ static void measure_pipeline(struct probe *p, struct volume *v, uint64_t now,
 
 static bool take_sample(struct probe *p, struct volume *v, uint64_t now, struct queue_sample *s)
 {
-	int64_t inflight[EB_DIRS], foreground;
+	int64_t inflight[EB_DIRS];
 
 	if (v->backing < 0)
 		return false;
 	measure_pipeline(p, v, now, s);
 	volume_in_flight(p, v, inflight);
-	foreground = inflight[EB_READ] + inflight[EB_WRITE];
-	s->foreground = foreground > 0 ? foreground : 0;
+	s->foreground = 0;
+	for (int dir = 0; dir < EB_DIRS; dir++)
+		if (inflight[dir] > 0)
+			s->foreground += inflight[dir];
 	return true;
 }
 

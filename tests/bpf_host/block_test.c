@@ -44,6 +44,15 @@ static void write_that_takes(__u64 ns, __u32 bytes, __u32 flags)
 	on_block_bio_complete(NULL, &bio);
 }
 
+static __u64 gaps(void)
+{
+	__u64 sum = 0;
+
+	for (int i = 0; i < HIST_LOG2_BUCKETS; i++)
+		sum += c->gaps[i];
+	return sum;
+}
+
 static struct eb_flow *flow(__u32 class)
 {
 	return &d->flow[EB_WRITE * EB_CLASSES + class];
@@ -82,10 +91,30 @@ static void a_volume_of_bcache_below_dm_has_no_paths_of_dm(void)
 	CHECK_EQ(c->lost_unmatched, 0);
 }
 
+static void a_gap_is_none_while_a_write_waits_though_reads_from_before_have_ended(void)
+{
+	struct bio bio = write_of(4096, 0);
+
+	begin(EB_IS_VOLUME);
+	shared.dev[DEVICE * EB_DEV_HASH >> 24].volume = VOLUME;
+	shared.vol[VOLUME].last_ns = clock_ns;
+	on_block_bio_queue(&bio);
+	c->done[EB_READ] += 5;
+	clock_ns += 500 * MS;
+	on_block_bio_queue(&bio);
+	CHECK_EQ(gaps(), 0);
+	/* Without the write there is one. */
+	c->done[EB_WRITE] += 2;
+	clock_ns += 500 * MS;
+	on_block_bio_queue(&bio);
+	CHECK_EQ(gaps(), 1);
+}
+
 int main(void)
 {
 	RUN(a_bio_of_a_device_without_requests_is_counted_with_its_latency);
 	RUN(a_flush_is_no_write_of_a_device_without_requests);
 	RUN(a_volume_of_bcache_below_dm_has_no_paths_of_dm);
+	RUN(a_gap_is_none_while_a_write_waits_though_reads_from_before_have_ended);
 	return check_done();
 }

@@ -247,6 +247,16 @@ static void a_volume_that_comes_has_none_of_the_others_under_way(void)
 	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
 }
 
+static void ends_of_reads_that_were_not_seen_to_begin_hide_no_write(void)
+{
+	begin();
+	cpu[0].volume[0].done[EB_READ] = 5;
+	cpu[1].volume[0].started[EB_WRITE] = 2;
+	CHECK_EQ(after(NS_PER_MS)->foreground, 2);
+	cpu[0].volume[0].done[EB_WRITE] = 2;
+	CHECK_EQ(after(NS_PER_MS)->foreground, 0);
+}
+
 static void a_shorter_period_takes_effect_at_once(void)
 {
 	struct command cmd = { .verb = VERB_PACE, .ns = 60 * NS_PER_S };
@@ -272,6 +282,7 @@ int main(void)
 	RUN(a_queue_that_moves_is_not_corrected);
 	RUN(a_tick_corrects_without_any_pace);
 	RUN(a_volume_whose_destage_cannot_be_told_is_not_paced);
+	RUN(ends_of_reads_that_were_not_seen_to_begin_hide_no_write);
 	RUN(a_shorter_period_takes_effect_at_once);
 	RUN(pieces_of_a_volume_that_leaves_are_not_under_way);
 	RUN(a_volume_that_comes_has_none_of_the_others_under_way);

@@ -54,6 +54,17 @@ static void a_volume_with_a_request_in_flight_stays_busy(void)
 	CHECK_EQ(v->check_ns, BEGIN_NS + 2 * WAIT_NS);
 }
 
+static void ends_of_reads_that_were_not_seen_to_begin_hide_no_write(void)
+{
+	begin();
+	cpu.volume[0].done[EB_READ] = 5;
+	cpu.volume[0].started[EB_WRITE] = 1;
+	CHECK(!check_edge(&p, v, BEGIN_NS + WAIT_NS, &edge));
+	CHECK_EQ(v->state, STATE_BUSY);
+	cpu.volume[0].done[EB_WRITE] = 1;
+	(void)go_idle();
+}
+
 static void an_arrival_while_the_volume_is_armed_keeps_it_busy(void)
 {
 	begin();
@@ -103,6 +114,7 @@ int main(void)
 {
 	RUN(a_volume_goes_idle_after_the_wait);
 	RUN(a_volume_with_a_request_in_flight_stays_busy);
+	RUN(ends_of_reads_that_were_not_seen_to_begin_hide_no_write);
 	RUN(an_arrival_while_the_volume_is_armed_keeps_it_busy);
 	RUN(a_push_ends_the_idle_time_once);
 	RUN(a_push_that_was_lost_is_found_within_a_second);
