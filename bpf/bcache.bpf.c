@@ -63,16 +63,6 @@ static __always_inline void count_pushed_out(struct eb_dev *e, __u64 lost, __u64
 		count_lost(vol_counters(cpu, e->backs), lost, bytes);
 }
 
-/*
- * The next request in this place may be one whose beginning is not seen, since its volume was not
- * tracked yet: it has no latency, and must not get that of this one.
- */
-static __always_inline void forget_start(struct join *j)
-{
-	if (!BIO_STAMPED)
-		j->start_ns = 0;
-}
-
 /* As in count_at_backing(), no atomic operations where the tracepoints are raw. */
 static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id, __u32 path, bool raw)
 {
@@ -81,7 +71,7 @@ static __always_inline struct join *join_of(struct eb_vol_cpu *c, __u64 id, __u3
 
 	if (UNLIKELY(lost)) {
 		count_lost(c, lost, j->bytes);
-		forget_start(j);
+		j->start_ns = 0;
 	}
 	return j;
 }
@@ -166,27 +156,26 @@ static __always_inline void write_path(struct bio *bio, bool writeback, bool byp
 		e = backing_entry(bio, raw);
 		if (e && lost)
 			count_pushed_out(e, lost, j->bytes);
+		/* It was that of the request that was pushed out. */
+		if (lost)
+			j->start_ns = 0;
 		if (e && path != EB_WRITE_BACK)
 			count_at_backing(e, bio, HEAT_WRITE, raw);
-		if (lost)
-			forget_start(j);
 	}
 	j->bytes = bytes_of(bio, raw);
 }
 
 /*
- * The end of a write, and of a read that was not counted by read_path(). `timed`: it is known when
- * the request began.
+ * The end of a write, and of a read that was not counted by read_path(). Where bios are not
+ * stamped, it has no latency if its volume was not tracked yet when it began: then `start_ns` is 0.
  */
-static __always_inline void count_joined(struct eb_vol_cpu *c, __u32 path, __u64 bytes, bool timed,
-					 __u64 ns)
+static __always_inline void count_joined(struct bio *bio, struct eb_flow *flow, __u64 start_ns,
+					 __u64 now_ns, bool raw)
 {
-	struct eb_flow *flow = &c->path[path];
-
-	if (path >= EB_WRITE_BACK)
-		count_path(flow, bytes);
-	if (timed)
-		count_latency(flow, ns);
+	if (BIO_STAMPED)
+		count_latency(flow, stamp_age_ns(stamp_of(bio, raw), now_ns));
+	else if (start_ns)
+		count_latency(flow, now_ns - start_ns);
 }
 
 static __always_inline void request_end(struct bio *bio, bool raw)
@@ -210,7 +199,8 @@ static __always_inline void request_end(struct bio *bio, bool raw)
 		path = j->id & JOIN_PATH_MASK;
 		start_ns = j->start_ns;
 		bytes = j->bytes;
-		forget_start(j);
+		/* The next request in this place may be one whose beginning is not seen. */
+		j->start_ns = 0;
 		j->id = 0;
 	}
 	e = backing_entry(bio, raw);
@@ -221,12 +211,13 @@ static __always_inline void request_end(struct bio *bio, bool raw)
 		return;
 	c = vol_counters(cpu, e->backs);
 	now_ns = bpf_ktime_get_ns();
-	if (path < EB_PATHS)
-		count_joined(c, path, bytes, BIO_STAMPED || start_ns,
-			     BIO_STAMPED ? stamp_age_ns(stamp_of(bio, raw), now_ns)
-					 : now_ns - start_ns);
-	else if (!(opf & flags.preflush) && !is_discard(opf & EB_OP_MASK))
+	if (path < EB_PATHS) {
+		if (path >= EB_WRITE_BACK)
+			count_path(&c->path[path], bytes);
+		count_joined(bio, &c->path[path], start_ns, now_ns, raw);
+	} else if (!(opf & flags.preflush) && !is_discard(opf & EB_OP_MASK)) {
 		count_unmatched(c, e->backs, opf & 1);
+	}
 	count_end(c, e, opf & 1, now_ns);
 }
 

@@ -21,7 +21,7 @@
 
 struct join {
 	unsigned long long id;	     /* with the path in its low bits; 0: empty */
-	unsigned long long start_ns; /* for bcache only where the kernel does not stamp bios */
+	unsigned long long start_ns; /* 0: not known; for bcache always, if bios are stamped */
 	unsigned long long bytes;    /* for bcache only of writes */
 	unsigned long long volume;   /* of dm: its index and 1; 0: none, as for bcache */
 };
@@ -63,6 +63,7 @@ static __always_inline struct join *join_find(struct join_table *table, unsigned
 {
 	struct join *way = join_set_of(table, id)->way;
 
+	OPAQUE(way);
 	for (int i = 0; i < JOIN_WAYS; i++)
 		if (join_is(&way[i], id))
 			return &way[i];
@@ -105,6 +106,7 @@ static __always_inline struct join *join_enter(struct join_table *table, unsigne
 	struct join *way = join_set_of(table, id)->way;
 	struct join *own;
 
+	OPAQUE(way);
 	/* Most often. */
 	if (!(way[0].id | way[1].id | way[2].id | way[3].id) && join_take(way, id | path, atomics))
 		return way;

@@ -128,9 +128,14 @@ static __always_inline __u64 id_of(struct bio *bio, bool raw)
 static __always_inline __u32 data_offset(struct bio *bio, bool raw)
 {
 	struct bio___offset *new = (struct bio___offset *)bio;
+	__u32 offset;
 
-	if (HAS_BVEC_DONE)
-		return raw ? BPF_CORE_READ(bio, bi_iter.bi_bvec_done) : bio->bi_iter.bi_bvec_done;
+	if (HAS_BVEC_DONE) {
+		offset = raw ? BPF_CORE_READ(bio, bi_iter.bi_bvec_done) : bio->bi_iter.bi_bvec_done;
+		/* Or the compiler makes one read of both, whose place is computed each time. */
+		OPAQUE(offset);
+		return offset;
+	}
 	return raw ? BPF_CORE_READ(new, bi_iter.bi_offset) : new->bi_iter.bi_offset;
 }
 
