@@ -124,9 +124,9 @@ def _tick(raw: Json) -> Tick:
         gap_counts=_counts(raw.get("gaps", _EMPTY)),
         gap_sums_ns=_counts(raw.get("gaps_ns", _EMPTY)),
         paths={
-            (Direction(direction), path): _timed(flow)
-            for direction, paths in raw.get("path", _NOTHING).items()
-            for path, flow in paths.items()
+            (direction, path): _timed(flow)
+            for direction in Direction
+            for path, flow in raw.get("path", _NOTHING).get(direction, _NOTHING).items()
         },
         bypass={why: _flow(flow) for why, flow in raw.get("bypass", _NOTHING).items()},
         backing_depth_ios=_depth(backing["depth"]) if "depth" in backing else None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.model.records import Tick
+from ebbgate.model.records import Direction, Tick
 from ebbgate.probes.protocol import BadRecord, parse_line
 from tests.builders import probe_tick
 
@@ -49,6 +49,14 @@ def test_a_queue_that_the_kernel_does_not_count_is_unknown(
     tick = parse_line(json.dumps({**probe_tick(), "dev": dev}))
     assert isinstance(tick, Tick)
     assert tick.backing_depth_ios == depth
+
+
+def test_a_direction_that_a_newer_probe_has_is_left_out() -> None:
+    flow = {"ios": 1, "bytes": 2, "lat": [1]}
+    paths = {"read": {"hit": flow}, "trim": {"hit": flow}}
+    tick = parse_line(json.dumps({**probe_tick(), "path": paths}))
+    assert isinstance(tick, Tick)
+    assert list(tick.paths) == [(Direction.READ, "hit")]
 
 
 @pytest.mark.parametrize("wrong", [None, 7, [], {}])
