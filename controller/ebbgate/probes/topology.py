@@ -113,7 +113,8 @@ def _why_not(sysfs: Sysfs, asked: str, wanted: str, known: tuple[Volume, ...]) -
             return NotFound(f"{wanted} is a cache device of {volume.title}", _use(volume))
         if volume.metadata and wanted == volume.metadata.name:
             return NotFound(f"{wanted} is the metadata device of {volume.title}", _use(volume))
-    if len(wanted) <= _NAME_MAX and sysfs.exists(CLASS_BLOCK / wanted):
+    # Neither `` nor `..` is a device, though both are folders there.
+    if len(wanted) <= _NAME_MAX and devno_of(sysfs, CLASS_BLOCK / wanted) is not None:
         return NotFound(f"not cached: {wanted} is an ordinary block device", volumes)
     return NotFound(f"no such volume: {asked}", volumes)
 

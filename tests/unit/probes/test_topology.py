@@ -92,6 +92,14 @@ def test_a_volume_is_found_by_name_and_by_path(fake: FakeSysfs, name: str) -> No
     assert topology.find(fake.sysfs, name).name == "bcache0"
 
 
+@pytest.mark.parametrize("name", ["", "..", "/", "sdz/queue"])
+def test_what_is_no_device_is_not_called_an_ordinary_one(fake: FakeSysfs, name: str) -> None:
+    fake.disk("sdz", "65:144")
+    fake.write("/sys/class/block/sdz/queue/scheduler", "[none]")
+    with pytest.raises(NotFound, match="no such volume: "):
+        topology.find(fake.sysfs, name)
+
+
 def test_an_ordinary_disk_is_reported_as_not_cached(fake: FakeSysfs) -> None:
     fake.disk("sdz", "65:144")
     with pytest.raises(NotFound, match="not cached: sdz is an ordinary block device") as caught:
