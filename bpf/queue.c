@@ -9,6 +9,8 @@
 
 /* Between its read and its write a piece waits for a worker and for its turn, but not this long. */
 #define PIPELINE_EMPTY_NS (250 * NS_PER_MS)
+/* After so long without a sample no piece of before is under way. */
+#define UNPACED_NS NS_PER_S
 
 static bool same_cache(const struct volume *a, const struct volume *b)
 {
@@ -125,6 +127,9 @@ const char *set_pace(struct probe *p, struct volume *v, const struct command *cm
 		snprintf(error, sizeof(error), "destage cannot be followed: %s", v->class_missing);
 		return error;
 	}
+	/* What went unseen in the meantime must not seem to be under way for ever. */
+	if (!v->pace_ns && now - v->queue_ns >= UNPACED_NS)
+		v->awaiting_write_base = NO_SAMPLE_YET;
 	if (!v->pace_ns)
 		v->queue_ns = now;
 	else if (v->queue_ns > now + cmd->ns)

@@ -257,6 +257,47 @@ static void ends_of_reads_that_were_not_seen_to_begin_hide_no_write(void)
 	CHECK_EQ(after(NS_PER_MS)->foreground, 0);
 }
 
+static void pieces_stay_under_way_in_a_short_time_without_pace(void)
+{
+	struct command cmd = { .verb = VERB_PACE };
+
+	begin();
+	v->awaiting_write_base = NO_SAMPLE_YET;
+	sent(BACKING, 1);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+	sent(CACHE, 3);
+	done(CACHE, 3);
+	CHECK(!set_pace(&p, v, &cmd));
+	now += 50 * NS_PER_MS;
+	cmd.ns = 20 * NS_PER_MS;
+	CHECK(!set_pace(&p, v, &cmd));
+	CHECK_EQ(after(NS_PER_MS)->awaiting_write, 3);
+}
+
+static void pieces_that_went_unseen_while_it_was_not_paced_are_not_under_way(void)
+{
+	struct command cmd = { .verb = VERB_PACE };
+
+	begin();
+	v->awaiting_write_base = NO_SAMPLE_YET;
+	sent(BACKING, 1);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+	CHECK(!set_pace(&p, v, &cmd));
+	/* The kernel skipped programs, or a volume that is not tracked shares the cache. */
+	sent(CACHE, 700);
+	done(CACHE, 700);
+	now += NS_PER_S;
+	cmd.ns = 20 * NS_PER_MS;
+	CHECK(!set_pace(&p, v, &cmd));
+	for (unsigned int i = 0; i < 100; i++) {
+		whole_pieces(BACKING, 5);
+		CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+	}
+	sent(CACHE, 3);
+	done(CACHE, 3);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 3);
+}
+
 static void a_shorter_period_takes_effect_at_once(void)
 {
 	struct command cmd = { .verb = VERB_PACE, .ns = 60 * NS_PER_S };
@@ -283,6 +324,8 @@ int main(void)
 	RUN(a_tick_corrects_without_any_pace);
 	RUN(a_volume_whose_destage_cannot_be_told_is_not_paced);
 	RUN(ends_of_reads_that_were_not_seen_to_begin_hide_no_write);
+	RUN(pieces_stay_under_way_in_a_short_time_without_pace);
+	RUN(pieces_that_went_unseen_while_it_was_not_paced_are_not_under_way);
 	RUN(a_shorter_period_takes_effect_at_once);
 	RUN(pieces_of_a_volume_that_leaves_are_not_under_way);
 	RUN(a_volume_that_comes_has_none_of_the_others_under_way);
