@@ -36,6 +36,8 @@ static int64_t read_not_sent(const struct probe *p, const struct volume *v, uint
 /*
  * A piece that is overwritten while it is read is never sent, and what was under way when the
  * volume was tracked is half counted. So the difference counts from its value when nothing moved.
+ * Where the kernel skipped programs it counts from now, which falls as the pieces under way are
+ * sent.
  */
 static uint64_t awaiting_write(struct probe *p, struct volume *v, uint64_t read_ios, bool moves,
 			       uint64_t now)
@@ -44,6 +46,10 @@ static uint64_t awaiting_write(struct probe *p, struct volume *v, uint64_t read_
 
 	if (moves)
 		v->pipeline_moved_ns = now;
+	if (v->pipeline_misses != p->misses) {
+		v->pipeline_misses = p->misses;
+		v->awaiting_write_base = NO_SAMPLE_YET;
+	}
 	if (difference < v->awaiting_write_base || now - v->pipeline_moved_ns >= PIPELINE_EMPTY_NS)
 		v->awaiting_write_base = difference;
 	return difference - v->awaiting_write_base;

@@ -59,6 +59,7 @@ struct volume {
 	uint64_t pace_ns;
 	uint64_t queue_ns; /* when the next queue sample is due */
 	uint64_t pipeline_moved_ns;
+	uint64_t pipeline_misses; /* probe.misses at the last sample */
 	int64_t awaiting_write_base;
 
 	/* in_flight.c */

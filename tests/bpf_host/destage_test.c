@@ -257,6 +257,28 @@ static void ends_of_reads_that_were_not_seen_to_begin_hide_no_write(void)
 	CHECK_EQ(after(NS_PER_MS)->foreground, 0);
 }
 
+static void pieces_of_skipped_programs_are_not_under_way_for_ever(void)
+{
+	begin();
+	p.misses = 7;
+	v->awaiting_write_base = NO_SAMPLE_YET;
+	sent(BACKING, 1);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+	/* Of five pieces that were read and sent, the kernel skipped the programs of two. */
+	whole_pieces(BACKING, 3);
+	sent(CACHE, 2);
+	done(CACHE, 2);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 2);
+	resync_after_misses(&p, 9);
+	for (unsigned int i = 0; i < 100; i++) {
+		whole_pieces(BACKING, 5);
+		CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 0);
+	}
+	sent(CACHE, 3);
+	done(CACHE, 3);
+	CHECK_EQ(after(20 * NS_PER_MS)->awaiting_write, 3);
+}
+
 static void pieces_stay_under_way_in_a_short_time_without_pace(void)
 {
 	struct command cmd = { .verb = VERB_PACE };
@@ -324,6 +346,7 @@ int main(void)
 	RUN(a_tick_corrects_without_any_pace);
 	RUN(a_volume_whose_destage_cannot_be_told_is_not_paced);
 	RUN(ends_of_reads_that_were_not_seen_to_begin_hide_no_write);
+	RUN(pieces_of_skipped_programs_are_not_under_way_for_ever);
 	RUN(pieces_stay_under_way_in_a_short_time_without_pace);
 	RUN(pieces_that_went_unseen_while_it_was_not_paced_are_not_under_way);
 	RUN(a_shorter_period_takes_effect_at_once);
