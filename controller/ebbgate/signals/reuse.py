@@ -47,7 +47,6 @@ class ReuseTable:
         self._time_of: dict[int, int] = {}
         self._counts: dict[int, float] = {}
         self._by_hash: list[int] = []
-        self._squares = 0.0
 
     def __len__(self) -> int:
         return len(self._time_of)
@@ -60,7 +59,9 @@ class ReuseTable:
     @property
     def skew(self) -> tuple[float, float]:
         """Return the sum of the counted references by block, and the sum of their squares."""
-        return sum(self._counts.values()), self._squares
+        # A running sum would collect errors of rounding, and end below zero.
+        counts = self._counts.values()
+        return sum(counts), sum(count * count for count in counts)
 
     def refer(self, block: int, *, counted: bool = True) -> Reference | None:
         """Take a reference to an offered block; None if the block is not followed."""
@@ -71,9 +72,7 @@ class ReuseTable:
         self._clock += 1
         distance = self._touch(block, hash_)
         if counted:
-            count = self._counts.get(block, 0.0)
-            self._counts[block] = count + 1
-            self._squares += 2 * count + 1
+            self._counts[block] = self._counts.get(block, 0.0) + 1
         if len(self._time_of) > self._blocks_max:
             self._evict()
         return Reference(None if distance is None else distance * weight, weight)
@@ -81,7 +80,6 @@ class ReuseTable:
     def halve(self) -> None:
         """Let the references counted so far count half."""
         self._counts = {block: count / 2 for block, count in self._counts.items()}
-        self._squares /= 4
 
     def _touch(self, block: int, hash_: int) -> int | None:
         """Give the block the latest time; return how many were referenced since its last one."""
@@ -103,7 +101,7 @@ class ReuseTable:
         while self._by_hash and -self._by_hash[0] >> 64 == self._threshold:
             block = -heappop(self._by_hash) & _WORD
             del self._times[bisect_left(self._times, self._time_of.pop(block))]
-            self._squares -= self._counts.pop(block, 0.0) ** 2
+            self._counts.pop(block, None)
 
 
 def _hash(block: int) -> int:

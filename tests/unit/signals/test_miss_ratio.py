@@ -96,6 +96,20 @@ def test_old_reads_count_half_after_a_day() -> None:
     assert curve.reads == 1.5
 
 
+def test_a_load_that_moves_to_other_blocks_after_weeks_leaves_a_curve() -> None:
+    for seed in range(8):
+        source, curve = random.Random(seed), MissRatioCurve(blocks_max=64)
+        for day in range(30):
+            for _ in range(source.randrange(300, 2000)):
+                curve.refer(source.randrange(5), read=True)
+            curve.count_reads(300_000)
+            curve.advance(1 + day * HALF_LIFE_NS)
+        # They fill the table, so that none of the blocks that were read is followed any more.
+        for block in range(100, 4100):
+            curve.refer(block, read=False)
+        assert all(0 <= ratio <= 1 for ratio in curve.miss_ratios(SIZES_BYTES))
+
+
 def test_without_reads_everything_would_be_missed() -> None:
     curve = MissRatioCurve()
     curve.refer(1, read=False)
