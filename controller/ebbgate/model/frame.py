@@ -79,7 +79,7 @@ class Frame:
 
     - `probed_at_ns`: the time of the probe's record in it; None without a fresh one.
     - `window_ns`: the time that rates and path latencies cover.
-    - `idle_ns`: time since users' last request.
+    - `idle_ns`: time since users' last request; 0 while one is in flight.
     - `run_bytes`: bytes by log2 run length, decayed over minutes; `run_delta_bytes`: in the window.
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
     - `disturbance`: of the last gap that wrote back and could be judged.

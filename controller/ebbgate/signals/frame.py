@@ -13,6 +13,7 @@ from ebbgate.model.heat import HeatPeriod
 from ebbgate.model.records import Direction, HeatRecord, Histogram, Tick, Tracked, TrackRefused
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import disturbance
+from ebbgate.signals.backing_load import destage_in_flight_ios, in_flight_ios, users_busy_ratio
 from ebbgate.signals.disturbance import DisturbanceState
 from ebbgate.signals.forecast import (
     cutoff_ratio,
@@ -24,7 +25,6 @@ from ebbgate.signals.histogram import (
     bytes_beyond,
     decay_add,
     latency_percentile_ns,
-    latency_sum_ns,
     subtract,
 )
 from ebbgate.signals.sync_writes import SyncWrites, between, counted
@@ -258,13 +258,13 @@ def _from_probe(state: FrameState, now_ns: int) -> _Fields:
         "probed_at_ns": tick.at_ns,
         "window_ns": window_ns,
         "idle": tick.idle,
-        "idle_ns": max(0, now_ns - tick.last_activity_ns),
-        "in_flight_ios": sum(tick.in_flight_ios.values()),
+        "idle_ns": 0 if in_flight_ios(tick) else max(0, now_ns - tick.last_activity_ns),
+        "in_flight_ios": in_flight_ios(tick),
         "gap_counts": state.gap_counts,
         "run_bytes": {d: tuple([round(b) for b in r]) for d, r in state.run_bytes.items()},
         "backing_depth_ios": tick.backing_depth_ios,
         "heat": state.heat,
-        "destage_in_flight_ios": _destage_in_flight_ios(tick),
+        "destage_in_flight_ios": destage_in_flight_ios(tick),
         "regime": Regime.GAP if tick.idle else Regime.UNKNOWN,
     }
     if window_ns:
@@ -287,13 +287,6 @@ def _disturbance(state: FrameState, missing: dict[str, str]) -> _Fields:
     return {"disturbance": felt.last}
 
 
-def _destage_in_flight_ios(tick: Tick) -> int:
-    """Return the count; old recordings have only its parts, which drift apart by losses."""
-    if tick.destage_in_flight_ios is not None:
-        return tick.destage_in_flight_ios
-    return max(0, tick.destage_queued.ios - tick.destage_done.ios)
-
-
 def _over_window(tick: Tick, first: Tick, window_ns: int) -> _Fields:
     """Return the signals that need two ticks."""
     seconds = window_ns / NS_PER_S
@@ -312,7 +305,7 @@ def _over_window(tick: Tick, first: Tick, window_ns: int) -> _Fields:
         },
         "dirty_in_bytes_per_s": None if written is None else written / seconds,
         "destage_bytes_per_s": drained / seconds,
-        "backing_busy_foreground_ratio": _foreground_busy(tick, first, window_ns),
+        "backing_busy_foreground_ratio": users_busy_ratio(first, tick),
         "regime": Regime.GAP if tick.idle else _regime(foreground, runs),
     }
 
@@ -345,17 +338,6 @@ def _paths(tick: Tick, first: Tick) -> dict[tuple[Direction, str], PathLatency]:
             counts=counts,
         )
     return found
-
-
-def _foreground_busy(tick: Tick, first: Tick, window_ns: int) -> float:
-    """Return an upper bound of the share of time that the backing device worked for users.
-
-    The summed latencies of users' requests there over the window: exact to an eighth at depth 1 and
-    too high above it, which only makes destage under load more careful.
-    """
-    now, before = tick.backing_latency, first.backing_latency
-    busy_ns = sum(latency_sum_ns(subtract(now[d], before[d])) for d in Direction)
-    return min(1.0, busy_ns / window_ns)
 
 
 def _regime(foreground: Mapping[Direction, Rates], deltas: Mapping[Direction, Histogram]) -> Regime:

@@ -147,6 +147,16 @@ def test_a_fresh_record_counts(later_ns: int) -> None:
     assert frame.idle_ns is not None
 
 
+@pytest.mark.parametrize(("in_flight_ios", "idle_s"), [(0, 5), (1, 0)])
+def test_nobody_is_idle_who_waits_for_a_disk_that_is_silent(
+    in_flight_ios: int, idle_s: int
+) -> None:
+    """One that spins up takes ten seconds, and nothing arrives or completes meanwhile."""
+    silent = {"last_ns": START_NS, "inflight": {"read": in_flight_ios, "write": 0}}
+    frame = frame_after(at(4750, **silent), at(5000, **silent))
+    assert frame.idle_ns == idle_s * NS_PER_S
+
+
 def test_a_stale_record_makes_its_signals_unknown_with_a_reason() -> None:
     frame = frame_after(at(0), at(250), later_ns=PROBE_STALE_NS + NS_PER_S)
     assert (frame.idle, frame.foreground, frame.probed_at_ns) == (None, None, None)
@@ -329,26 +339,6 @@ def test_bypass_reasons_are_differences() -> None:
     assert frame_after(at(0, bypass=why(100)), at(250, bypass=why(350))).bypass_bytes == {
         "congested": 250
     }
-
-
-def dev(latency: list[int]) -> dict[str, Any]:
-    flow = {"ios": sum(latency), "bytes": 0, "lat": latency}
-    return {"backing": {"read": {"fg": flow}, "depth": {"read": 2, "write": 3}}}
-
-
-def test_the_backing_device_is_busy_for_users_as_long_as_they_wait_for_it() -> None:
-    # 50 requests of about 10 ms (bucket 49 starts at 10.24 ms) within a second.
-    frame = frame_after(at(0, dev=dev([])), at(1000, dev=dev([*[0] * 49, 50])))
-    assert frame.backing_busy_foreground_ratio == pytest.approx(0.57, abs=0.06)
-    assert frame.backing_depth_ios == 5
-    busier = frame_after(at(0, dev=dev([])), at(1000, dev=dev([*[0] * 49, 500])))
-    assert busier.backing_busy_foreground_ratio == 1.0
-
-
-def test_slow_requests_keep_the_backing_device_busy_also_if_most_are_fast() -> None:
-    # 60 requests of 3 us and, within the second, 40 of about 11 ms.
-    frame = frame_after(at(0, dev=dev([])), at(1000, dev=dev([0, 0, 0, 60, *[0] * 45, 40])))
-    assert frame.backing_busy_foreground_ratio == pytest.approx(0.45, abs=0.06)
 
 
 @pytest.mark.parametrize(
