@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -223,6 +224,25 @@ def test_a_rest_for_the_cap_is_explained() -> None:
         for each in explanation.of_destage(state.destage, state.frame, DestageParams())
     ]
     assert "3 ms longer (in gaps at most 10 MiB/s; the gate rests now)" in texts
+
+
+@pytest.mark.parametrize(
+    ("lasted_s", "text"),
+    [
+        (2.0, "in gaps at most 10 MiB/s"),
+        (4.0, "in gaps at most 10 MiB/s; 20 MiB/s in this one, which outlives the others"),
+        (60.0, "in gaps at most 10 MiB/s; none any more in this gap, which outlives the others"),
+    ],
+)
+def test_the_cap_of_a_gap_that_outlives_the_others_is_explained(lasted_s: float, text: str) -> None:
+    state, _ = run(burst(), idle_edge(6000))
+    lengths_ns = tuple(round(each * NS_PER_S) for each in (0.4, 2.0, 0.9, 2.0, 1.4, 2.0))
+    gap = replace(state.destage.gap, lengths_ns=lengths_ns)
+    since_ns = 100 * NS_PER_S
+    destage = replace(state.destage, gap=gap, idle_since_ns=since_ns)
+    frame = idle_frame(round(100_000 + lasted_s * 1000), disturbance=felt(1, 6))
+    found = explanation.of_destage(destage, frame, DestageParams())
+    assert f"3 ms longer ({text})" in [each.threshold for each in found]
 
 
 def test_no_edge_or_sample_changes_the_cap() -> None:

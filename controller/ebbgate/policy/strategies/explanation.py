@@ -26,6 +26,7 @@ from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_rate, forma
 
 _TOLD_NS_MIN: Final = 10 * NS_PER_MS
 """A shorter part of a rest is not worth a word."""
+_TOLD_RARER_MIN: Final = 1.05
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {">=": ge, "<": lt, "<=": le}
 
 
@@ -95,9 +96,20 @@ def _of_cap(state: DestageState, frame: Frame, params: DestageParams) -> tuple[C
     text = "no limit in gaps" if cap is None else f"in gaps at most {format_rate(cap)}"
     if cap is not None and state.gap.foreseeing and not state.gap.short:
         text = "no limit before a likely return"
-    elif state.resting and state.gap.rest is Rest.RATE:
-        text += "; the gate rests now"
+    elif cap is not None:
+        text += _of_raised_cap(state, cap, frame.at_ns, params)
+        text += "; the gate rests now" if state.gap.rest is Rest.RATE and state.resting else ""
     return (replace(found, threshold=f"{found.threshold} longer ({text})"),)
+
+
+def _of_raised_cap(state: DestageState, cap: float, now_ns: int, params: DestageParams) -> str:
+    """Return what has become of the cap in a gap that outlives the recent ones."""
+    rarer = gap_use.rarer(state.gap, now_ns - state.idle_since_ns)
+    if state.phase is not Phase.DESTAGE or rarer <= _TOLD_RARER_MIN:
+        return ""
+    if rarer * cap >= params.pace.rate_max_bytes_per_s:
+        return "; none any more in this gap, which outlives the others"
+    return f"; {format_rate(rarer * cap)} in this one, which outlives the others"
 
 
 def _of_calm(state: DestageState, frame: Frame) -> tuple[Condition, ...]:
