@@ -205,6 +205,16 @@ def test_it_stops_where_split_writes_are_promoted_and_tries_again_in_a_minute() 
     assert split(*dear, (62_100, 100)).mode is StreamMode.BYPASS
 
 
+@pytest.mark.parametrize("meanwhile", [{}, {"write": 80}])
+def test_a_stream_that_is_not_split_for_now_is_told_why(meanwhile: dict[str, Any]) -> None:
+    """The load of between is not the reason."""
+    state = split((1000, 50), (1500, 60), (2000, 100))
+    for frame in (load(6000, promotions=100, **meanwhile), load(12_000, write=80, random=100)):
+        state = stream_bypass.on_frame(state, frame, SPLIT)
+    assert state.mode is StreamMode.REST
+    assert state.why == "split writes caused too many promotions; not split for another 50 s"
+
+
 def test_read_streams_are_nothing_to_dm_cache() -> None:
     state = stream_bypass.on_frame(StreamState(), load(read=80), SPLIT)
     assert (state.mode, state.why) == (StreamMode.REST, "no stream")

@@ -20,7 +20,7 @@ from enum import StrEnum
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction
 from ebbgate.signals.histogram import bytes_beyond, cutoff_for
-from ebbgate.units import GIB, KIB, MIB, MINUTE_NS, NS_PER_S, format_bytes, format_rate
+from ebbgate.units import GIB, KIB, MIB, MINUTE_NS, NS_PER_S, format_bytes, format_ns, format_rate
 
 
 class StreamMode(StrEnum):
@@ -141,8 +141,10 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
 
 def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParams) -> StreamState:
     """Keep the stream out by splitting requests while that causes few promotions."""
-    if frame.at_ns < state.no_split_until_ns:
-        return _take(state, StreamMode.REST, state.why, None)
+    left_ns = state.no_split_until_ns - frame.at_ns
+    if left_ns > 0:
+        why = f"split writes caused too many promotions; not split for another {format_ns(left_ns)}"
+        return _take(state, StreamMode.REST, why, None)
     promoted = None if frame.promotions is None else (frame.at_ns, frame.promotions)
     if state.mode is not StreamMode.BYPASS:
         state = replace(state, promoted=promoted)
