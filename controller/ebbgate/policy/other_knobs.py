@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from ebbgate.model.decision import Decision
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.rollback_guard import WatchedSetting
 from ebbgate.signals.totals import MANUAL
 
 
@@ -68,7 +69,9 @@ def other_knobs(decision: Decision, policy: Policy) -> OtherKnobs:
 
 def _streams(decision: Decision) -> Source:
     for each in decision.proposals:
-        if each.strategy == (decision.cutoff_strategy or STREAM_BYPASS):
+        # The rollback guard has a proposal for each setting that it suspends.
+        of_gate = each.suppresses and WatchedSetting.STREAMS not in each.suppresses
+        if each.strategy == (decision.cutoff_strategy or STREAM_BYPASS) and not of_gate:
             return Source(each.strategy, each.reason)
     return NO_STREAMS
 

@@ -17,6 +17,7 @@ from ebbgate.policy.arbiter import decision_key
 from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.limits import Bounds, Limits
+from ebbgate.policy.other_knobs import other_knobs
 from ebbgate.policy.rollback_guard import WatchedSetting
 from ebbgate.policy.rules import Rule, RulesState
 from ebbgate.policy.state import ArbiterState, State
@@ -249,6 +250,14 @@ def test_stream_mode_that_slows_users_is_rolled_back() -> None:
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "rollback_guard")
     assert decision.proposals[0].suppresses == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
+
+
+def test_a_cutoff_goes_back_for_the_reason_of_streams_where_the_gate_is_suspended_too() -> None:
+    over, now_ns = rolled_back(Phase.PRESSURE, StreamMode.BYPASS)
+    decision = decide(over, state(Phase.PRESSURE, StreamMode.BYPASS), now_ns)
+    assert [each.suppresses for each in decision.proposals[:2]] == [("gate",), ("streams",)]
+    source = other_knobs(decision, POLICY).streams
+    assert (source.actor, source.reason) == ("rollback_guard", decision.proposals[1].reason)
 
 
 def test_the_guard_says_nothing_of_a_strategy_that_the_policy_lacks() -> None:
