@@ -78,6 +78,36 @@ def test_it_goes_on_while_what_arrives_would_fill_the_cache() -> None:
         assert after(*pressed, later, params=DestageParams()).phase is phase
 
 
+def test_old_data_is_written_back_and_new_data_waits_again() -> None:
+    """Users write all the time, so that the cache is never clean."""
+    state, begun, dirty, phases = DestageState(), 0, 100 * MIB, list[tuple[int, Phase]]()
+    for at_ms in range(1000, 2_400_000, 1000):
+        done = 3 * MIB if state.phase is Phase.PRESSURE and dirty > 4 * MIB else 0
+        dirty, begun = dirty + MIB // 4 - done, begun + done
+        tick = busy_frame(at_ms, dirty_bytes=dirty, destage_bytes_per_s=float(done))
+        state = idle_destage.on_frame(state, tick, DestageParams())
+        if not phases or phases[-1][1] is not state.phase:
+            phases.append((at_ms // 1000, state.phase))
+    assert [phase for _, phase in phases] == [Phase.WAIT, *[Phase.PRESSURE, Phase.WAIT] * 3]
+    # Each time a new wait of ten minutes, and as long as what was dirty then takes.
+    times = [at_s for at_s, _ in phases]
+    assert [one - other for one, other in zip(times[1::2], times[::2], strict=False)] == [600] * 3
+    assert all(0 < one - other < 120 for one, other in zip(times[2::2], times[1::2], strict=True))
+    assert begun > 250 * MIB
+
+
+def test_a_light_load_of_an_hour_leaves_no_old_data() -> None:
+    params = DestageParams(light_after_ns=0, burst_ns=0)
+    rate = {"dirty_bytes": 100 * MIB, "destage_bytes_per_s": 1.0 * MIB}
+    light = [
+        busy_frame(at_ms, backing_busy_foreground_ratio=0.2, **rate)
+        for at_ms in range(1000, 3_600_000, 1000)
+    ]
+    heavy = busy_frame(3_600_000, backing_busy_foreground_ratio=0.9, **rate)
+    assert after(*light, params=params).phase is Phase.PRESSURE
+    assert after(*light, heavy, params=params).phase is Phase.WAIT
+
+
 LIGHT = DestageParams(light_ratio=0.6, light_after_ns=0, burst_ns=0)
 
 

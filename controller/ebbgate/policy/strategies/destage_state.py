@@ -11,6 +11,7 @@ from ebbgate.policy.strategies.drain_cap import DrainCap
 from ebbgate.policy.strategies.gap_use import GapUse, Rest
 from ebbgate.policy.strategies.head_return import HeadReturn
 from ebbgate.policy.strategies.pace_state import PaceParams, PaceState
+from ebbgate.policy.strategies.sweep import Sweep
 from ebbgate.signals.gaps import Wait, WaitParams, learn_wait
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 
@@ -34,7 +35,8 @@ class DestageParams:
     - `full_soon_s`: pressure if the cache will take no more writes within this time.
     - `burst_ns`: a load shorter than this is absorbed, however fast it fills the cache.
     - `room_ratio_min`: pressure with less room for dirty data than this share of the cache.
-    - `age_max_ns`: pressure once dirty data has waited this long for a gap.
+    - `age_max_ns`: pressure once dirty data has waited this long for a gap, until as much is
+      written back as was dirty then.
     - `light_ratio`, `light_after_ns`: pressure once users have kept the backing device less busy
       than this share for this long.
     - `pressure_min_ns`: pressure lasts at least this long, since destage itself adds to the load.
@@ -102,6 +104,7 @@ class DestageState:
     - `calm`: when gaps were left alone, to learn how fast requests are that nothing delays.
     - `gap`: how the gate is used within a gap.
     - `head`: whether the disks' heads are where write-back has left them.
+    - `sweep`: how much of what had waited is written back under load.
     - `shallow_until_ns`: until then the queues stay shallow for what a gap has left; 0: no more.
     """
 
@@ -125,6 +128,7 @@ class DestageState:
     calm: CalmTime = field(default_factory=CalmTime)
     gap: GapUse = field(default_factory=GapUse)
     head: HeadReturn = field(default_factory=HeadReturn)
+    sweep: Sweep = field(default_factory=Sweep)
     pace: PaceState = field(default_factory=PaceState)
 
     @property

@@ -29,6 +29,7 @@ from ebbgate.policy.strategies import (
     head_return,
     pace,
     pressure,
+    sweep,
 )
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.drain_cap import DrainCap
@@ -246,8 +247,9 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
     if state.phase is Phase.WAIT:
         due = pressure.reason(state, frame, params)
         if due:
-            return _begin(state, Phase.PRESSURE, frame.at_ns, due, params.pressure_pace)
+            return _press(state, frame, due, params.pressure_pace)
     if state.phase is Phase.PRESSURE:
+        state = replace(state, sweep=sweep.on_frame(state.sweep, frame))
         due = pressure.reason(state, frame, params)
         if due:
             # What is measured now, or another reason than that of the start.
@@ -360,11 +362,11 @@ def _likely_until_ns(state: DestageState, now_ns: int, params: DestageParams) ->
     return since_ns + likely_until_ns(state.gap_counts, now_ns - since_ns, params.likely_share)
 
 
-def _begin(
-    state: DestageState, phase: Phase, now_ns: int, why: str, params: PaceParams
-) -> DestageState:
-    state = _enter(state, phase, now_ns, why)
-    return replace(state, pace=pace.begin(state.pace, now_ns, params))
+def _press(state: DestageState, frame: Frame, why: str, params: PaceParams) -> DestageState:
+    """Open the gate under load."""
+    state = _enter(state, Phase.PRESSURE, frame.at_ns, why)
+    swept = sweep.begin(state.sweep, frame)
+    return replace(state, sweep=swept, pace=pace.begin(state.pace, frame.at_ns, params))
 
 
 def _pace_params(state: DestageState, now_ns: int, params: DestageParams) -> PaceParams:

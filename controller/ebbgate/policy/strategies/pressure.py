@@ -52,8 +52,9 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
         return f"the cache is full in {full_s:.0f} s"
     if filling(frame) and little_room(frame, below.room_ratio):
         return "the kernel has little room left for dirty data"
-    if waited_ns >= params.age_max_ns:
-        return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
+    aged_ns = min(waited_ns, frame.at_ns - state.sweep.done_ns)
+    if aged_ns >= params.age_max_ns:
+        return f"dirty data has waited for an idle gap for {aged_ns // NS_PER_S} s"
     busy = frame.backing_busy_foreground_ratio
     light = busy is not None and busy < below.light_ratio
     lasting = _calm_ns(state, frame, waited_ns) >= params.light_after_ns
