@@ -61,6 +61,20 @@ class Disturbance:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowRates:
+    """Mean rates over some seconds, in which the page cache flushes once.
+
+    - `dirty_in_bytes_per_s`: of writes that the cache took as dirty data.
+    - `through_bytes_per_s`: of writes that went through it, to the backing device.
+    - `destage_bytes_per_s`: of write-back.
+    """
+
+    dirty_in_bytes_per_s: float
+    through_bytes_per_s: float
+    destage_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonFacts:
     """What the daemon knows besides the probe's records and the volume's files.
 
@@ -82,6 +96,7 @@ class Frame:
     - `idle_ns`: time since users' last request; 0 while one is in flight.
     - `run_bytes`: bytes by log2 run length, decayed over minutes; `run_delta_bytes`: in the window.
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
+    - `flows`: mean rates of dirty data; None where one of them is unknown.
     - `disturbance`: of the last gap that wrote back and could be judged.
     - `promotions`: of dm-cache, since its table was loaded.
     - `cache_written_bytes`: written to the devices of the cache since boot, by whomever.
@@ -112,6 +127,7 @@ class Frame:
     destage_in_flight_ios: int | None = None
     destage_bytes_per_s: float | None = None
     dirty_in_bytes_per_s: float | None = None
+    flows: FlowRates | None = None
     dirty_bytes: int | None = None
     cache_bytes: int | None = None
     dirty_ratio: float | None = None

@@ -8,13 +8,22 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypedDict
 
 from ebbgate.model.dm import CacheStatus
-from ebbgate.model.frame import DaemonFacts, Disturbance, Frame, PathLatency, Rates, Regime
+from ebbgate.model.frame import (
+    DaemonFacts,
+    Disturbance,
+    FlowRates,
+    Frame,
+    PathLatency,
+    Rates,
+    Regime,
+)
 from ebbgate.model.heat import HeatPeriod
 from ebbgate.model.records import Direction, HeatRecord, Histogram, Tick, Tracked, TrackRefused
 from ebbgate.model.volume import VolumeState
-from ebbgate.signals import disturbance
+from ebbgate.signals import disturbance, flow_rates
 from ebbgate.signals.backing_load import destage_in_flight_ios, in_flight_ios, users_busy_ratio
 from ebbgate.signals.disturbance import DisturbanceState
+from ebbgate.signals.flow_rates import FlowPoint
 from ebbgate.signals.forecast import (
     cutoff_ratio,
     dirty_room_bytes,
@@ -76,6 +85,7 @@ class _Fields(TypedDict, total=False):
     destage_in_flight_ios: int | None
     destage_bytes_per_s: float | None
     dirty_in_bytes_per_s: float | None
+    flows: FlowRates | None
     dirty_bytes: int | None
     cache_bytes: int | None
     dirty_ratio: float | None
@@ -103,6 +113,7 @@ class FrameState:
     - `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
     - `refused`: why the probe does not follow the volume, or empty.
     - `heat`: the newest period of misses.
+    - `flows`: of the last ticks, for rates over some seconds.
     - `sync_writes`: whether users' writes are mostly synchronous.
     """
 
@@ -114,6 +125,7 @@ class FrameState:
     destage_missing: str = ""
     refused: str = ""
     heat: HeatPeriod | None = None
+    flows: tuple[FlowPoint, ...] = ()
     sync_writes: SyncWrites = field(default_factory=SyncWrites)
     disturbance: DisturbanceState = field(default_factory=DisturbanceState)
 
@@ -129,7 +141,7 @@ def totals(state: FrameState) -> Counts | None:
 def reset_counters(state: FrameState) -> FrameState:
     """Prepare for a new probe that counts from zero; what was learned of the volume stays."""
     felt = disturbance.restarted(state.disturbance)
-    return replace(state, ticks=(), before=totals(state), disturbance=felt, refused="")
+    return replace(state, ticks=(), flows=(), before=totals(state), disturbance=felt, refused="")
 
 
 def on_tracked(state: FrameState, record: Tracked | TrackRefused) -> FrameState:
@@ -150,7 +162,9 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
         state = reset_counters(state)
     writes = tick.arrivals[Direction.WRITE]
     if not state.ticks:
-        return replace(state, ticks=(tick,), sync_writes=counted(state.sync_writes, writes, 0))
+        counted_writes = counted(state.sync_writes, writes, 0)
+        flows = flow_rates.add((), tick)
+        return replace(state, ticks=(tick,), flows=flows, sync_writes=counted_writes)
     last = state.ticks[-1]
     elapsed_ns = tick.at_ns - last.at_ns
     keep_runs = 0.5 ** (elapsed_ns / RUN_HALF_LIFE_NS)
@@ -172,6 +186,7 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
         intervals_ns=(*state.intervals_ns[-1:], elapsed_ns),
         gap_counts=gaps,
         run_bytes=runs,
+        flows=flow_rates.add(state.flows, tick),
         sync_writes=counted(state.sync_writes, new_writes, elapsed_ns),
         disturbance=disturbance.on_tick(state.disturbance, last, tick),
     )
@@ -264,6 +279,7 @@ def _from_probe(state: FrameState, now_ns: int) -> _Fields:
         "run_bytes": {d: tuple([round(b) for b in r]) for d, r in state.run_bytes.items()},
         "backing_depth_ios": tick.backing_depth_ios,
         "heat": state.heat,
+        "flows": flow_rates.rates(state.flows),
         "destage_in_flight_ios": destage_in_flight_ios(tick),
         "regime": Regime.GAP if tick.idle else Regime.UNKNOWN,
     }
@@ -273,6 +289,7 @@ def _from_probe(state: FrameState, now_ns: int) -> _Fields:
         # These counts mix destage and users' requests.
         found.pop("destage_in_flight_ios", None)
         found.pop("destage_bytes_per_s", None)
+        found.pop("flows", None)
         found.pop("backing_busy_foreground_ratio", None)
     return found
 

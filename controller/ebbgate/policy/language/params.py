@@ -94,8 +94,8 @@ DESTAGE: Final = (
         "full_soon",
         duration(0, HOUR_NS),
         ("full_soon_s",),
-        "Dirty data is written back under load if time_to_full is less than this and the load has"
-        " lasted for `burst`.",
+        "Dirty data is written back under load if time_to_full, at the mean rates of 5 s, is less"
+        " than this and the load has lasted for `burst`.",
         scale=NS_PER_S,
     ),
     Param(

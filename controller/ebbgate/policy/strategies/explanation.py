@@ -53,7 +53,7 @@ def _of_pressure(state: DestageState, frame: Frame, params: DestageParams) -> tu
     """Return the conditions of write-back under load: of its begin, or of what keeps it up."""
     pressed = state.phase is Phase.PRESSURE
     below = pressure.bounds(params, pressed=pressed)
-    full_s = pressure.unaided_full_s(frame) if pressed else frame.time_to_full_s
+    full_s = pressure.unaided_full_s(frame) if pressed else pressure.mean_full_s(frame)
     if full_s is None and frame.flows_known and frame.dirty_room_bytes is not None:
         full_s = math.inf
     full = _condition("time to full", full_s, "<", below.full_s, _seconds)

@@ -41,7 +41,7 @@ def reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
     below = bounds(params, pressed=pressed)
     # Dirty data below the start level goes on waiting in gaps.
     waited_ns = frame.at_ns - max(state.waiting_since_ns, state.gap_end_ns)
-    full_s = unaided_full_s(frame) if pressed else frame.time_to_full_s
+    full_s = unaided_full_s(frame) if pressed else mean_full_s(frame)
     # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
     room = frame.dirty_room_bytes
@@ -77,6 +77,8 @@ def filling(frame: Frame) -> bool:
 
     A full bcache writes through, so that no dirty data arrives, and its room would never come back.
     """
+    if frame.flows is not None:
+        return frame.flows.dirty_in_bytes_per_s > 0 or frame.flows.through_bytes_per_s > 0
     through = frame.paths.get((Direction.WRITE, "writethrough"))
     return bool(frame.dirty_in_bytes_per_s) or (through is not None and through.bytes > 0)
 
@@ -102,6 +104,17 @@ def must_destage(frame: Frame | None, params: DestageParams) -> bool:
     return little_room(frame, below.room_ratio)
 
 
+def mean_full_s(frame: Frame) -> float | None:
+    """Return in how many seconds the cache is full at the mean rates of some seconds.
+
+    In the one second that `time_to_full_s` looks at, the page cache may flush, or not.
+    """
+    room, flows = frame.dirty_room_bytes, frame.flows
+    if room is None or flows is None:
+        return frame.time_to_full_s
+    return forecast.time_to_full_s(room, flows.dirty_in_bytes_per_s, flows.destage_bytes_per_s)
+
+
 def unaided_full_s(frame: Frame) -> float | None:
     """Return in how many seconds the cache would be full if nothing was written back.
 
@@ -109,6 +122,8 @@ def unaided_full_s(frame: Frame) -> float | None:
     would be the next reason. Where what arrives is unknown, the forecast counts as it is.
     """
     room, arriving = frame.dirty_room_bytes, frame.dirty_in_bytes_per_s
+    if frame.flows is not None:
+        arriving = frame.flows.dirty_in_bytes_per_s
     if room is None or not arriving:
         return frame.time_to_full_s
     return forecast.time_to_full_s(room, arriving, 0.0)
