@@ -18,6 +18,8 @@ from ebbgate.model.pin import Pin
 from ebbgate.model.volume import Volume
 
 R = TypeVar("R", Override, Pin)
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Followed(Protocol):
@@ -102,3 +104,10 @@ def title(override: Override) -> str:
     if override.kind is OverrideKind.MANUAL:
         return f"{override.knob} left alone"
     return f"the {override.kind}"
+
+
+def forget_written(waiting: dict[K, V], written: Mapping[K, V]) -> None:
+    """Forget what was written, unless it has changed since."""
+    for key, value in written.items():
+        if waiting.get(key) == value:
+            del waiting[key]

@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeVar
 
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.chosen_modes import ChosenModes
-from ebbgate.daemon.chosen_rows import is_of, place_all, stable_uuid, title
+from ebbgate.daemon.chosen_rows import forget_written, is_of, place_all, stable_uuid, title
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.database import Loaded, OverrideDatabase
 from ebbgate.log_messages.volumes import (
@@ -32,14 +32,12 @@ from ebbgate.log_messages.volumes import (
 )
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Mode, Volume
-from ebbgate.policy.overrides import ends_ns, is_over
+from ebbgate.policy.overrides import after_sleep, ends_ns, is_over
 
 _LOG = logging.getLogger(__name__)
 _RELOAD_NS: Final = 10_000_000_000
 """How often reading the database is repeated after a failure."""
 T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Writer(Protocol):
@@ -255,9 +253,12 @@ class OverrideRegistry:
         loading = self._loading is not None and not self._loading.done()
         if not (self.loaded or loading) and now - self._tried_ns >= _RELOAD_NS:
             self._begin_to_load()
-        for each in list(self.active.values()):
+        for number, each in list(self.active.items()):
             if is_over(each, wall, now):
                 self.end(each.override, self._overdue(each.override))
+            elif number in self.active and (sooner := after_sleep(each, wall, now)) is not each:
+                self.active[number] = sooner
+                self._apply(each.override.volume)
         for name, loop in self.volumes.items():
             self._keep_manual(name, loop)
         if self._unsaved or self._moved or self.chosen.moved:
@@ -370,9 +371,9 @@ class OverrideRegistry:
                 database.place(moved.values(), modes)
 
         await self._on_disk(write)
-        _forget(self._unsaved, batch)
-        _forget(self._moved, moved)
-        _forget(self.chosen.moved, modes)
+        forget_written(self._unsaved, batch)
+        forget_written(self._moved, moved)
+        forget_written(self.chosen.moved, modes)
 
     async def _on_disk(self, work: Callable[[OverrideDatabase], T]) -> T:
         """Return the result of `work`. Raises EbbgateError."""
@@ -391,10 +392,3 @@ class OverrideRegistry:
         # The writer logs that the disk failed.
         if error is not None and not isinstance(error, EbbgateError):
             _LOG.error(OVERRIDES_FAILED, exc_info=error)
-
-
-def _forget(waiting: dict[K, V], written: Mapping[K, V]) -> None:
-    """Forget what was written, unless it has changed since."""
-    for key, value in written.items():
-        if waiting.get(key) == value:
-            del waiting[key]

@@ -9,13 +9,18 @@ it by no more than its length.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from ebbgate.knobs.catalog import CUTOFF
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import UNWRITABLE, VolumeState
-from ebbgate.units import format_ns
+from ebbgate.units import NS_PER_S, format_ns
 
 OVERRIDE = "override"
+_STEP_NS_MIN: Final = NS_PER_S
+"""Clocks that are kept right by small steps differ by less."""
 
 
 def ends_ns(override: Override, wall_ns: int, now_ns: int) -> int | None:
@@ -23,6 +28,17 @@ def ends_ns(override: Override, wall_ns: int, now_ns: int) -> int | None:
     if override.until_unix_ns is None or override.for_ns is None:
         return None
     return now_ns + min(max(0, override.until_unix_ns - wall_ns), override.for_ns)
+
+
+def after_sleep(active: ActiveOverride, wall_ns: int, now_ns: int) -> ActiveOverride:
+    """Return the override with the end of the wall clock, if the machine has slept meanwhile.
+
+    Otherwise a drain would plan with time that is not left.
+    """
+    ends = ends_ns(active.override, wall_ns, now_ns)
+    if ends is None or active.ends_ns is None or ends >= active.ends_ns - _STEP_NS_MIN:
+        return active
+    return replace(active, ends_ns=ends)
 
 
 def is_over(active: ActiveOverride, wall_ns: int, now_ns: int) -> bool:

@@ -19,6 +19,7 @@ from ebbgate.errors import Unavailable
 from ebbgate.intents.database import OverrideDatabase
 from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
+from ebbgate.units import NS_PER_S
 from tests.volume_loop_fixture import LoopHarness
 
 HOLD = Override(OverrideKind.HOLD, "bcache0", "jo", 1)
@@ -100,6 +101,24 @@ async def test_overrides_on_a_slow_disk_are_in_force_once_it_answers_without_a_t
     await disk.answer()
     assert (len(registry.active), enforced.loop.frozen) == (1, True)
     assert enforced.loop.mode is Mode.OBSERVE
+
+
+async def test_a_drain_knows_that_the_machine_has_slept(
+    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopHarness
+) -> None:
+    wall_s, since_ns = 1000, registry.now_ns()
+    registry.wall_ns = lambda: wall_s * NS_PER_S
+    registry.now_ns = lambda: since_ns
+    await held(registry, disk)
+    until_ns = (wall_s + 8 * 3600) * NS_PER_S
+    drain = Override(OverrideKind.DRAIN, "bcache0", "jo", wall_s * NS_PER_S, until_ns, id=9)
+    registry.enforce([drain])
+    registry.poll()
+    wall_s += 6 * 3600
+    registry.poll()
+    found = enforced.loop.state.arbiter.drain
+    assert found is not None
+    assert found.left_ns(since_ns) == 2 * 3600 * NS_PER_S
 
 
 async def test_saved_returns_once_the_disk_answers_without_a_tick(

@@ -366,6 +366,18 @@ def test_either_clock_ends_it(wall_s: int, mono_s: int, over: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("wall_s", "ends_s"),
+    # As much has passed on both clocks, or nearly; the machine slept; the clock was set back.
+    [(50, 150), (50.9, 150), (80, 120), (10, 150)],
+)
+def test_a_sleep_of_the_machine_leaves_less_time(wall_s: float, ends_s: int) -> None:
+    override = Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 100 * SECOND)
+    each = ActiveOverride(override, 150 * SECOND)
+    found = overrides.after_sleep(each, round(wall_s * SECOND), 100 * SECOND)
+    assert found.ends_ns == ends_s * SECOND
+
+
+@pytest.mark.parametrize(
     ("word", "refused"),
     [
         ("dirty", ""),
