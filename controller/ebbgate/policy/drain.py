@@ -36,7 +36,7 @@ class DrainPlan:
     """What is left to drain, and how fast that must go.
 
     - `needed_bytes_per_s`: includes new dirty data.
-    - `measured_bytes_per_s`: the present rate of destage.
+    - `measured_bytes_per_s`: the rate of destage of the last seconds.
     - `eta_s`: at that rate; None if it is unknown or too low.
     """
 
@@ -57,11 +57,14 @@ class DrainPlan:
 def plan_of(frame: Frame, left_ns: int | None) -> DrainPlan | None:
     """Return the plan; None if the dirty level or the rate of new dirty data is unknown."""
     dirty, comes_in = frame.dirty_bytes, frame.dirty_in_bytes_per_s
+    goes_out = frame.destage_bytes_per_s
+    if frame.flows is not None:
+        # The page cache flushes every 5 s, so the rates of one second are far off.
+        comes_in, goes_out = frame.flows.dirty_in_bytes_per_s, frame.flows.destage_bytes_per_s
     if dirty is None or comes_in is None or left_ns is None:
         return None
     left_s = left_ns / NS_PER_S
     needed = dirty / max(_LEFT_S_MIN, left_s * _SHARE - _SPARE_S) + comes_in
-    goes_out = frame.destage_bytes_per_s
     net = None if goes_out is None else goes_out - comes_in
     eta_s = dirty / net if net is not None and net > 0 else None
     return DrainPlan(dirty, left_s, needed, goes_out, eta_s)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.model.decision import Gate, GateKind, Proposal
-from ebbgate.model.frame import Disturbance, Frame
+from ebbgate.model.frame import Disturbance, FlowRates, Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
@@ -43,6 +43,16 @@ def plan(left_s: float = 112.5, **signals: Any) -> DrainPlan:
     found = plan_of(at(**signals), round(left_s * NS_PER_S))
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize("in_this_second_mib", [0.0, 100.0])
+def test_new_dirty_data_counts_by_its_mean_and_not_by_a_flush(in_this_second_mib: float) -> None:
+    found = plan(
+        dirty_in_bytes_per_s=in_this_second_mib * MIB,
+        destage_bytes_per_s=0.0,
+        flows=FlowRates(20.0 * MIB, 0.0, 25.0 * MIB),
+    )
+    assert (found.needed_bytes_per_s, found.eta_s, found.in_time) == (30 * MIB, 160.0, False)
 
 
 @pytest.mark.parametrize(
