@@ -267,10 +267,15 @@ demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbg
 install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	umask 022; mkdir -p $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR)
 	install -d $(DESTDIR)$(LIBDIR)
+	@# Beside the modules that are there: without these nothing restores the knobs, should this one fail.
+	rm -rf $(DESTDIR)$(LIBDIR)/new
+	cd controller && find ebbgate -name '*.py' -print0 | \
+		xargs -0 -I{} install -D -m 644 {} $(DESTDIR)$(LIBDIR)/new/{}
+	$(if $(COMPILE),env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q \
+		-s '$(DESTDIR)$(LIBDIR)/new' -p '$(LIBDIR)' $(DESTDIR)$(LIBDIR)/new)
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
-	cd controller && find ebbgate -name '*.py' \
-		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;
-	$(if $(COMPILE),env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR))
+	mv $(DESTDIR)$(LIBDIR)/new/ebbgate $(DESTDIR)$(LIBDIR)/ebbgate
+	rmdir $(DESTDIR)$(LIBDIR)/new
 	install -m 755 $(PROBE) $(DESTDIR)$(SBINDIR)/ebbgate-probe
 	install -d $(DESTDIR)$(LIBDIR)/policies
 	install -m 644 policies/*.yaml policies/schema.json policies/README.md $(DESTDIR)$(LIBDIR)/policies

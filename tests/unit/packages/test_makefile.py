@@ -98,6 +98,25 @@ def test_uninstall_leaves_the_services_of_a_package_alone(
     assert ("systemctl enable --now ebbgated" in done.stdout) == (own and packaged)
 
 
+def test_an_install_that_fails_leaves_the_modules_of_the_one_before(tmp_path: Path) -> None:
+    """As on a full disk: the daemon that runs restores its knobs with these."""
+    library = tmp_path / "usr/local/lib/ebbgate"
+    (library / "ebbgate").mkdir(parents=True)
+    (library / "ebbgate/__init__.py").write_text("before")
+    (tmp_path / "install").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "install").chmod(0o755)
+    steps = steps_of("install", f"DESTDIR={tmp_path}", "COMPILE=")
+    modules, _, _ = steps[steps.index(f"rm -rf {library}/") :].partition("install -m 755")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", modules],
+        cwd=REPO,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        check=False,
+    )
+    assert done.returncode != 0
+    assert (library / "ebbgate/__init__.py").read_text() == "before"
+
+
 def test_install_says_to_restart_services_that_run() -> None:
     """`enable --now` leaves the old version running."""
     assert "systemctl restart ebbgated ebbgate-web" in steps_of("install")
