@@ -271,7 +271,7 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	rm -rf $(DESTDIR)$(LIBDIR)/new
 	cd controller && find ebbgate -name '*.py' -print0 | \
 		xargs -0 -I{} install -D -m 644 {} $(DESTDIR)$(LIBDIR)/new/{}
-	$(if $(COMPILE),env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q \
+	$(if $(COMPILE),umask 022; env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q \
 		-s '$(DESTDIR)$(LIBDIR)/new' -p '$(LIBDIR)' $(DESTDIR)$(LIBDIR)/new)
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
 	mv $(DESTDIR)$(LIBDIR)/new/ebbgate $(DESTDIR)$(LIBDIR)/ebbgate
@@ -290,7 +290,8 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	install -d $(DESTDIR)$(LIBDIR)/webui
 	install -m 644 $(UI)/* webui/openapi.json $(DESTDIR)$(LIBDIR)/webui
 	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
-		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
+		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; \
+		chmod 644 $(DESTDIR)$(UNITDIR)/$$unit; done
 	install -D -m 644 packaging/sysusers/ebbgate.conf $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(BUILD)/man/$(page) $(DESTDIR)$(call man_page,$(page));)
 	install -D -m 644 $(BUILD)/completion/ebbgate $(DESTDIR)$(BASH_COMPLETION)

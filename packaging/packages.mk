@@ -22,6 +22,8 @@ source-tree: webui
 	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(INSTALLED) $(BCC_INSTALLED)|' \
 		-e 's|@RPM_DAY@|$(shell LC_ALL=C date -u -d '$(VERSION_DAY)' '+%a %b %d %Y')|' \
 		$(SOURCE_TREE)/debian/ebbgate.preinst $(SOURCE_TREE)/ebbgate.spec
+	@# The same for everybody, whatever the umask: the modes are part of the packages of sources.
+	chmod -R u=rwX,go=rX $(SOURCE_TREE)
 	find $(SOURCE_TREE) -exec touch --no-dereference --date='$(VERSION_DAY)' {} +
 	tar --sort=name --owner=0 --group=0 --numeric-owner --exclude=$(notdir $(SOURCE_TREE))/debian -C $(PACKAGES) -cf - $(notdir $(SOURCE_TREE)) | \
 		gzip -n > $(SOURCE_TREE).tar.gz

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -115,6 +116,38 @@ def test_an_install_that_fails_leaves_the_modules_of_the_one_before(tmp_path: Pa
     )
     assert done.returncode != 0
     assert (library / "ebbgate/__init__.py").read_text() == "before"
+
+
+def run_with_umask_077(steps: str, folder: Path) -> list[str]:
+    """Run commands of a target; return what others cannot read of what they made in the folder."""
+    for step in re.split(r"(?<!\\)\n", steps):
+        argv = ["bash", "-euo", "pipefail", "-c", f"umask 077; {step}"]
+        subprocess.run(argv, cwd=REPO, check=True, capture_output=True)
+    made = [path for path in folder.rglob("*") if not path.is_symlink()]
+    assert made
+    return [str(path) for path in made if path.stat().st_mode & 0o044 != 0o044]
+
+
+def test_everybody_may_read_what_root_installs_with_any_umask(tmp_path: Path) -> None:
+    """The user of ebbgate-web would compile each module anew at each start."""
+    target = tmp_path / "made"
+    steps = steps_of("install", f"DESTDIR={target}")
+    modules, _, rest = steps[steps.index(f"rm -rf {target}/") :].partition("install -m 755")
+    units = rest[rest.index("for unit in") :].partition("install -D")[0]
+    modules = modules.replace("-name '*.py'", "-name units.py")
+    folders = f"umask 022; mkdir -p {target}/usr/local/lib/systemd/system"
+    assert run_with_umask_077(f"{folders}\n{modules}\n{units}", target) == []
+    assert list(target.rglob("*.pyc"))
+    assert list(target.rglob("*.service"))
+
+
+def test_the_source_tree_is_the_same_with_any_umask(tmp_path: Path) -> None:
+    (tmp_path / "ui").mkdir()
+    (tmp_path / "ui/app.js").touch()
+    made = tmp_path / "made"
+    steps = steps_of("source-tree", f"PACKAGES={made}", f"UI={tmp_path}/ui")
+    steps, _, _ = steps[steps.index(f"rm -rf {made}/") :].partition("tar --sort=name")
+    assert run_with_umask_077(steps, made) == []
 
 
 def test_install_says_to_restart_services_that_run() -> None:
