@@ -23,15 +23,16 @@ export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)/packaging:$(CURDIR)
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+ZSH_COMPLETION ?= $(PREFIX)/share/zsh/site-functions/_ebbgate
 # Rules name paths without quotes: `rm -rf` would take one with a space for two.
 wrong_path = $(or $(if $(word 2,$(1)),has a space),$(if $(filter-out /%,$(1)),does not begin with /))
-$(foreach name,PREFIX DESTDIR,$(if $(call wrong_path,$($(name))),\
+$(foreach name,CURDIR PREFIX DESTDIR UNITDIR ZSH_COMPLETION,$(if $(call wrong_path,$($(name))),\
 	$(error $(name)='$($(name))' $(call wrong_path,$($(name))): choose another folder)))
 BINDIR := $(PREFIX)/bin
 SBINDIR := $(PREFIX)/sbin
 LIBDIR := $(PREFIX)/lib/ebbgate
 SCRIPTDIR := $(LIBDIR)/lvm-scripts
-UNITDIR ?= $(PREFIX)/lib/systemd/system
 # Where systemd looks for units.
 UNIT_FOLDERS := $(addsuffix /systemd/system,/etc /run /usr/local/lib /lib /usr/lib)
 SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/stack-status
@@ -41,7 +42,6 @@ MANDIR := $(PREFIX)/share/man
 MAN_PAGES := ebbgate.8 ebbgated.8 ebbgate-probe.8 ebbgate-web.8 ebbgate-policy.5 ebbgate-signals.7 ebbgate-messages.7
 man_page = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(1)
 BASH_COMPLETION := $(PREFIX)/share/bash-completion/completions/ebbgate
-ZSH_COMPLETION ?= $(PREFIX)/share/zsh/site-functions/_ebbgate
 FISH_COMPLETION := $(PREFIX)/share/fish/vendor_completions.d/ebbgate.fish
 LOG_CATALOG := $(PREFIX)/lib/systemd/catalog/ebbgate.catalog
 # Of install-probe-bcc.
@@ -93,8 +93,8 @@ fetched = || { echo "make: $(1) could not be fetched (its own message is above);
 all: probe ## build everything
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | \
-		awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | \
+		awk -F ':.*## ' '{ printf "  %-18s %s\n", $$1, $$2 }'
 
 include packaging/packages.mk
 

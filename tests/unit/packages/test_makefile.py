@@ -22,6 +22,9 @@ PRINTS_ONLY = ("make", "--dry-run", "--no-print-directory", "--silent")
         ("DESTDIR=build/root", "does not begin with /"),
         ("PREFIX=/opt/the programs", "has a space"),
         ("PREFIX=opt", "does not begin with /"),
+        ("UNITDIR=/etc/my units", "has a space"),
+        ("UNITDIR=units", "does not begin with /"),
+        ("ZSH_COMPLETION=/opt/my zsh/_ebbgate", "has a space"),
     ],
 )
 def test_folders_that_rules_would_take_for_others_are_refused(
@@ -33,6 +36,23 @@ def test_folders_that_rules_would_take_for_others_are_refused(
     assert done.returncode == 2
     assert done.stdout == ""
     assert f"{name}='{value}' {why}" in done.stderr
+
+
+def test_sources_in_a_folder_with_a_space_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "my sources"
+    folder.mkdir()
+    argv = [*PRINTS_ONLY, "-f", str(REPO / "Makefile"), "clean"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"CURDIR='{folder}' has a space: choose another folder" in done.stderr
+
+
+def test_help_lists_each_target_with_a_text() -> None:
+    argv = ["make", "--no-print-directory", "help"]
+    text = subprocess.run(argv, cwd=REPO, capture_output=True, text=True, check=True).stdout
+    assert {"install", "install-probe-bcc", "deb-arm64"} <= {
+        line.split("  ")[1] for line in text.splitlines() if len(line.split("  ")) > 2
+    }
 
 
 def test_install_leaves_the_modes_of_shared_folders_alone(tmp_path: Path) -> None:
