@@ -339,8 +339,10 @@ update_catalog = journalctl --update-catalog || true
 launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: GPL-2.0-only' \
 	'import sys' '' 'sys.path.insert(0, "$(LIBDIR)")' 'from $(1) import main' '' 'sys.exit(main())'
 
+# Units that start this ebbgate, wherever an earlier UNITDIR or `systemctl edit --full` has put them.
+own_units = { grep -lsxF 'ExecStart=$(SBINDIR)/ebbgated' $(addsuffix /ebbgated.service,$(UNIT_FOLDERS)) || true; }
 # Services of these names that are not of `make install` are those of a package.
-own_services = [[ -z '$(DESTDIR)' && -d /run/systemd/system && -e $(UNITDIR)/ebbgated.service ]]
+own_services = [[ -z '$(DESTDIR)' && -d /run/systemd/system && ( -e $(UNITDIR)/ebbgated.service || -n $$($(own_units)) ) ]]
 PACKAGED_UNIT := /usr/lib/systemd/system/ebbgated.service
 
 uninstall: ## put every knob back, then remove what install put there
@@ -355,6 +357,8 @@ uninstall: ## put every knob back, then remove what install put there
 		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done
 	rm -rf $(DESTDIR)$(LIBDIR)
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; $(update_catalog); fi
+	@if [[ -z '$(DESTDIR)' ]]; then $(own_units) | while read -r unit; do \
+		echo "$$unit stays and starts what is gone now; next: make uninstall UNITDIR=$${unit%/*}"; done; fi
 	@echo "removed; history and settings stay in /var/lib/ebbgate and /etc/ebbgate, and the user ebbgate"
 
 clean: ## remove build/

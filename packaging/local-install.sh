@@ -23,9 +23,25 @@ remove_local_install() {
 		/usr/local/lib/systemd/system/ebbgate-restore.service.d/group.conf
 	rmdir --ignore-fail-on-non-empty /usr/local/lib/systemd/system/ebbgated.service.d \
 		/usr/local/lib/systemd/system/ebbgate-restore.service.d 2>/dev/null || true
+	set_aside_units
 	if [ -d /run/systemd/system ]; then
 		systemctl daemon-reload
 	fi
+}
+
+# So would units elsewhere, of `make install UNITDIR=` or `systemctl edit --full`, whose programs are gone now.
+set_aside_units() {
+	for name in ebbgated ebbgate-restore ebbgate-warm@ ebbgate-web; do
+		for unit in /etc/systemd/system/$name.service /run/systemd/system/$name.service; do
+			[ -f "$unit" ] || continue
+			case $(cat "$unit") in
+			*/usr/local/bin/ebbgate* | */usr/local/sbin/ebbgate* | */usr/local/lib/ebbgate*)
+				mv -f "$unit" "$unit.local"
+				echo "ebbgate: $unit started the ebbgate of /usr/local; it is $unit.local now, which systemd does not read"
+				;;
+			esac
+		done
+	done
 }
 
 # The daemon's unit did this already; here for a machine without systemd.

@@ -170,6 +170,33 @@ def test_the_source_tree_is_the_same_with_any_umask(tmp_path: Path) -> None:
     assert run_with_umask_077(steps, made) == []
 
 
+def test_uninstall_names_units_that_an_install_put_elsewhere(tmp_path: Path) -> None:
+    """`make install UNITDIR=/etc/systemd/system`, then `make uninstall`."""
+    for folder in ("bin", "run", "etc"):
+        (tmp_path / folder).mkdir()
+    for name in ("systemctl", "journalctl"):
+        path = tmp_path / "bin" / name
+        path.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
+        path.chmod(0o755)
+    folders = f"UNIT_FOLDERS={tmp_path}/etc {tmp_path}/absent"
+    steps = steps_of("uninstall", f"PREFIX={tmp_path}/local", folders)
+    steps = steps.replace("/run/systemd/system", f"{tmp_path}/run")
+    said = {}
+    for sbin in ("local", "other"):
+        unit = tmp_path / "etc/ebbgated.service"
+        unit.write_text(f"[Service]\nExecStart={tmp_path}/{sbin}/sbin/ebbgated\n")
+        (tmp_path / "calls").write_text("")
+        argv = ["bash", "-euo", "pipefail", "-c", steps]
+        env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
+        said[sbin] = (unit.exists(), "stop" in (tmp_path / "calls").read_text(), done.stdout)
+    next_step = f"next: make uninstall UNITDIR={unit.parent}\n"
+    assert said["local"][:2] == (True, True)
+    assert f"{unit} stays and starts what is gone now; {next_step}" in said["local"][2]
+    assert said["other"][:2] == (True, False)
+    assert "stays and starts" not in said["other"][2]
+
+
 def test_install_says_to_restart_services_that_run() -> None:
     """`enable --now` leaves the old version running."""
     assert "systemctl restart ebbgated ebbgate-web" in steps_of("install")

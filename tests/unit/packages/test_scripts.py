@@ -124,11 +124,8 @@ def test_a_purge_keeps_what_the_ebbgate_of_make_install_uses(host: Host, package
 
 
 # ---- an ebbgate of make install ------------------------------------------------------------------
-@pytest.mark.parametrize(("code", "changes"), [(0, ["stop", "disable"]), (74, ["stop"])])
-def test_an_installation_that_fails_leaves_the_services_of_make_install_enabled(
-    host: Host, code: int, changes: list[str]
-) -> None:
-    """What is not replaced must start again at the next boot."""
+def replace_local_install(host: Host, code: int) -> subprocess.CompletedProcess[str]:
+    """Install the package over an ebbgate of `make install` whose restore ends with this code."""
     for name in ("rm", "rmdir"):
         host.stand_in(name)
     host.stand_in("systemctl", '[ "$1" != is-active ]')
@@ -141,7 +138,38 @@ def test_an_installation_that_fails_leaves_the_services_of_make_install_enabled(
     script = deb("ebbgate.preinst").replace(
         "#LOCAL-INSTALL#", (DEBIAN.parent / "local-install.sh").read_text()
     )
-    done = host.run(script, "install")
+    return host.run(script, "install")
+
+
+@pytest.mark.parametrize("code", [0, 74])
+def test_units_in_etc_that_start_what_is_gone_are_set_aside(host: Host, code: int) -> None:
+    """Of `make install UNITDIR=/etc/systemd/system`; systemd prefers them to the package's."""
+    (host.folder / "bin/mv").symlink_to("/bin/mv")
+    local = host.folder / "local"
+    texts = {
+        "ebbgated.service": f"ExecStart={local}/sbin/ebbgated\n",
+        "ebbgate-warm@.service": f'ExecStart=python3 "{local}/lib/ebbgate"\n',
+        "ebbgate-web.service": "ExecStart=/usr/sbin/ebbgate-web --verbose\n",
+        "ebbgate-report.service": f"ExecStart={local}/bin/ebbgate report\n",
+    }
+    for name, text in texts.items():
+        (host.folder / "etc" / name).write_text(text)
+    done = replace_local_install(host, code)
+    aside = {"ebbgated.service", "ebbgate-warm@.service"} if code == 0 else set()
+    found = {path.name: path.read_text() for path in (host.folder / "etc").iterdir()}
+    assert found == {
+        name + (".local" if name in aside else ""): text for name, text in texts.items()
+    }
+    for name in aside:
+        assert f"etc/{name} started the ebbgate of {local}; it is" in done.stdout
+
+
+@pytest.mark.parametrize(("code", "changes"), [(0, ["stop", "disable"]), (74, ["stop"])])
+def test_an_installation_that_fails_leaves_the_services_of_make_install_enabled(
+    host: Host, code: int, changes: list[str]
+) -> None:
+    """What is not replaced must start again at the next boot."""
+    done = replace_local_install(host, code)
     assert done.returncode == (1 if code else 0), done.stdout
     calls = [call.split()[1] for call in host.calls() if call.startswith("systemctl")]
     assert [call for call in calls if call in ("stop", "disable")] == changes
