@@ -355,6 +355,20 @@ spare_goes() {
         END { exit other || !spare }' <<<"$GROUP"
 }
 
+# take_cache_lv NAME: sets name for --cache-lv; refuses options that are for a volume that is made.
+take_cache_lv() {
+    [[ -z $name && -z $size && ${kind:-} != cachepool ]] || die usage \
+        "--cache-lv takes the volume $VG/$1 as it is, without --name, --size or --cachepool" "try $PROGRAM --help"
+    name=$1
+}
+
+# refuse_active_cache_lv: refuses a volume that somebody may use.
+refuse_active_cache_lv() {
+    if [[ -n $(fact "$name" lv_active) ]]; then
+        die usage "$VG/$name is active and may be in use" "lvchange -an $VG/$name"
+    fi
+}
+
 # lose_content: notes that the volume of --cache-lv loses its content.
 lose_content() {
     next_step_loses "the old content of the cache volume $VG/$name is lost"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.recorded import GIB, REPO
+from tests.shell.machines import PLAIN, SSD_UNUSED
+from tests.shell.recorded import GIB, REPO, Machine, refused
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -92,3 +93,40 @@ def test_progress_shows_what_is_left_the_rate_and_the_time_left() -> None:
     known = "progress_first=1000 progress_left=400 progress_unit_bytes=65536"
     line = f"{known}; progress_start=$((SECONDS - 20)); progress_text"
     assert answer(line) == "25 MiB dirty, 1.9 MiB/s, done in 13 s"
+
+
+LVS = PLAIN + SSD_UNUSED
+
+
+def test_the_index_of_a_volume_that_is_there_gets_no_more_memory_than_that_of_a_new_one(
+    tmp_path: Path,
+) -> None:
+    """64 GiB in blocks of 512 bytes would take 11 of the 16 GiB that are free."""
+    machine = Machine(tmp_path, lvs=LVS, lv_bytes=64 * GIB, blkid="512\n")
+    argv = ("writecache-attach", "--yes", "--cache-lv", "fast", "vg/data")
+    text = "64 GiB takes 11.2 GiB of memory\n  use a volume of at most 11650m, or --force"
+    refused(machine, argv, text)
+    assert machine.run(*argv, "--force").endswith("exit 0\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "option"),
+    [
+        ("lvmcache-attach", "--cachepool"),
+        *((script, "--size=20g") for script in ("lvmcache-attach", "writecache-attach")),
+        *((script, "--name=other") for script in ("lvmcache-attach", "writecache-attach")),
+    ],
+)
+def test_options_for_a_new_cache_volume_are_refused_with_one_that_is_there(
+    script: str, option: str, tmp_path: Path
+) -> None:
+    argv = (script, "--yes", *option.split("="), "--cache-lv", "fast", "vg/data")
+    text = "--cache-lv takes the volume vg/fast as it is, without --name, --size or --cachepool"
+    refused(Machine(tmp_path, lvs=LVS), argv, text)
+
+
+def test_the_chunk_size_for_a_volume_that_is_there_is_checked_before_the_first_step(
+    tmp_path: Path,
+) -> None:
+    argv = ("lvmcache-attach", "--yes", "--chunk", "33k", "--cache-lv", "fast", "vg/data")
+    refused(Machine(tmp_path, lvs=LVS), argv, "chunks of 33 KiB are not possible")
