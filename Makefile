@@ -299,6 +299,9 @@ install: probe webui manual ## to PREFIX (/usr/local), DESTDIR respected
 	install -D -m 644 $(BUILD)/completion/ebbgate.fish $(DESTDIR)$(FISH_COMPLETION)
 	install -D -m 644 $(BUILD)/catalog/ebbgate.catalog $(DESTDIR)$(LOG_CATALOG)
 	$(if $(GROUP_CONF),$(group_conf))
+	@# One that is there belongs to the probe before: the two must have the same tables.
+	@if [[ -e $(DESTDIR)$(SBINDIR)/ebbgate-probe-bcc ]]; then \
+		$(MAKE) --no-print-directory install-probe-bcc --old-file=probe --old-file=manual; fi
 	@if [[ -z '$(DESTDIR)' ]]; then $(MAKE) --no-print-directory install-group; fi
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; $(update_catalog); fi
 	@echo "installed; next: ebbgate doctor, then systemctl enable ebbgated ebbgate-web, and systemctl restart ebbgated ebbgate-web"

@@ -197,6 +197,22 @@ def test_uninstall_names_units_that_an_install_put_elsewhere(tmp_path: Path) -> 
     assert "stays and starts" not in said["other"][2]
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_install_replaces_the_bcc_probe_where_it_is_installed(
+    is_there: bool, tmp_path: Path
+) -> None:
+    """An older one and the new ebbgate-probe do not fit together."""
+    if is_there:
+        (tmp_path / "usr/local/sbin").mkdir(parents=True)
+        (tmp_path / "usr/local/sbin/ebbgate-probe-bcc").touch()
+    steps = steps_of("install", f"DESTDIR={tmp_path}")
+    for name in ("sbin/ebbgate-probe-bcc", "lib/ebbgate/bcc"):
+        made = [
+            step for step in steps.splitlines() if step.endswith(f"{tmp_path}/usr/local/{name}")
+        ]
+        assert any("install -" in step and "-m" in step for step in made) == is_there
+
+
 def test_install_says_to_restart_services_that_run() -> None:
     """`enable --now` leaves the old version running."""
     assert "systemctl restart ebbgated ebbgate-web" in steps_of("install")
