@@ -67,7 +67,7 @@ class Machine:
     without: str = ""
     """A program that is not installed."""
     faults: Mapping[str, str] = field(default_factory=dict)
-    """How programs fail: `fails`, `old` or `garbage`."""
+    """How programs fail: `fails`, `old`, `garbage`, or `locked`: lvs, when it needs a lock."""
     fault: str = ""
     """`STEP KIND`: the fault of one step; see `act` in fake_tool."""
     installed: bool = False

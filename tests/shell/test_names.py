@@ -58,6 +58,14 @@ def test_stack_status_names_each_volume_that_it_does_not_find(tmp_path: Path) ->
     assert text.endswith("stack-status: no cached volume vg/typo\nexit 66\n")
 
 
+def test_stack_status_does_not_wait_for_a_lock_of_lvm(tmp_path: Path) -> None:
+    """A detach holds it while it writes a cache back, for hours perhaps."""
+    machine = Machine(tmp_path, **STACK, dm_status=WRITEBACK, faults={"lvs": "locked"})
+    text = machine.run("stack-status", "vg/data")
+    assert "vg/data  dm-cache writeback" in text
+    assert text.endswith("exit 0\n")
+
+
 @pytest.mark.parametrize("script", ["lvmcache-attach", "writecache-attach"])
 def test_nobody_is_asked_to_lose_the_data_of_a_physical_volume_of_the_group(
     script: str, tmp_path: Path
