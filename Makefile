@@ -349,8 +349,13 @@ own_services = [[ -z '$(DESTDIR)' && -d /run/systemd/system && ( -e $(UNITDIR)/e
 PACKAGED_UNIT := /usr/lib/systemd/system/ebbgated.service
 
 uninstall: ## put every knob back, then remove what install put there
-	@if $(own_services); then systemctl stop ebbgate-web ebbgated || true; fi
-	@if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]]; then $(BINDIR)/ebbgate restore; fi
+	@ran=; if $(own_services); then for unit in ebbgated ebbgate-web; do \
+			if systemctl is-active --quiet $$unit; then ran+=" $$unit"; fi; done; \
+		systemctl stop ebbgate-web ebbgated || true; fi; \
+	if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]] && ! $(BINDIR)/ebbgate restore; then \
+		if [[ -n $$ran ]]; then systemctl start $$ran || true; fi; \
+		echo "nothing is removed: ebbgate restore has failed (see above); do what its message says, then: make uninstall" >&2; \
+		exit 1; fi
 	@# Not before: what is not removed must start again at the next boot.
 	@if $(own_services); then systemctl disable ebbgate-web ebbgated || true; \
 		if [[ -e $(PACKAGED_UNIT) ]]; then \

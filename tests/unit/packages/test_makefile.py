@@ -82,6 +82,33 @@ def test_uninstall_keeps_the_services_until_the_knobs_are_back() -> None:
     assert "disable --now" not in steps
 
 
+@pytest.mark.parametrize("running", ["ebbgated ebbgate-web", "ebbgated", ""])
+def test_an_uninstall_that_fails_starts_what_ran_before(running: str, tmp_path: Path) -> None:
+    """Only a daemon that runs goes on trying to restore a knob."""
+    programs = {
+        "bin/systemctl": f'echo "$*" >>{tmp_path}/calls\n'
+        f'case "$1/ {running} " in is-active/*" $3 "*) ;; is-active/*) exit 3 ;; esac\n',
+        "local/bin/ebbgate": "echo a knob was not restored >&2; exit 74\n",
+        "local/lib/systemd/system/ebbgated.service": "",
+        "run/x": "",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}")
+        (tmp_path / name).chmod(0o755)
+    steps = steps_of("uninstall", f"PREFIX={tmp_path}/local")
+    steps = steps.replace("/run/systemd/system", f"{tmp_path}/run")
+    argv = ["bash", "-euo", "pipefail", "-c", steps]
+    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert (tmp_path / "local/bin/ebbgate").exists()
+    calls = (tmp_path / "calls").read_text().splitlines()
+    started = [call.removeprefix("start ") for call in calls if call.startswith("start ")]
+    assert started == ([running] if running else [])
+    assert "nothing is removed: ebbgate restore has failed (see above)" in done.stderr
+
+
 def steps_of(target: str, *words: str) -> str:
     """Return the commands of a target."""
     argv = [*PRINTS_ONLY, target, *words]
