@@ -6,6 +6,9 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' controller/ebbgate/__
 VERSION_DAY := $(shell sed -n 's/^\#\# $(VERSION) (\([0-9-]*\))$$/\1/p' CHANGELOG.md) UTC
 PACKAGES := $(BUILD)/packages
 SOURCE_TREE := $(PACKAGES)/ebbgate-$(VERSION)
+# What `make install` without options has put there, whatever PREFIX this build is given.
+LOCAL_FILES = $(foreach file,$(INSTALLED) $(BCC_INSTALLED),$(if $(filter $(UNITDIR)/%,$(file)),\
+	$(file:$(UNITDIR)/%=/usr/local/lib/systemd/system/%),$(file:$(PREFIX)/%=/usr/local/%)))
 # What a build of packages must not take from this make.
 CLEAN_ENV := env -u MAKEFLAGS -u MAKELEVEL -u PYTHONPATH -u PYTHONPYCACHEPREFIX
 
@@ -19,7 +22,7 @@ source-tree: webui
 	cp packaging/rpm/ebbgate.spec $(SOURCE_TREE)/ebbgate.spec
 	sed -i -e '/^#LOCAL-INSTALL#$$/ { r packaging/local-install.sh' -e 'd }' \
 		$(SOURCE_TREE)/debian/ebbgate.preinst $(SOURCE_TREE)/ebbgate.spec
-	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(INSTALLED) $(BCC_INSTALLED)|' \
+	sed -i -e 's|@VERSION@|$(VERSION)|g' -e 's|@LOCAL_FILES@|$(LOCAL_FILES)|' \
 		-e 's|@RPM_DAY@|$(shell LC_ALL=C date -u -d '$(VERSION_DAY)' '+%a %b %d %Y')|' \
 		$(SOURCE_TREE)/debian/ebbgate.preinst $(SOURCE_TREE)/ebbgate.spec
 	@# The same for everybody, whatever the umask: the modes are part of the packages of sources.

@@ -224,6 +224,19 @@ def test_uninstall_names_units_that_an_install_put_elsewhere(tmp_path: Path) -> 
     assert "stays and starts" not in said["other"][2]
 
 
+@pytest.mark.parametrize(
+    "words", [(), ("PREFIX=/usr",), ("PREFIX=/opt/ebbgate", "UNITDIR=/etc/systemd/system")]
+)
+def test_packages_remove_the_files_of_usr_local_whatever_prefix_they_are_built_with(
+    words: tuple[str, ...],
+) -> None:
+    (files,) = re.findall(r"@LOCAL_FILES@\|([^|]*)\|", steps_of("source-tree", *words))
+    named = files.split()
+    assert {name for name in named if not name.startswith("/usr/local/")} == set()
+    for name in ("bin/ebbgate", "sbin/ebbgated", "lib/systemd/system/ebbgated.service"):
+        assert f"/usr/local/{name}" in named
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_install_replaces_the_bcc_probe_where_it_is_installed(
     is_there: bool, tmp_path: Path
