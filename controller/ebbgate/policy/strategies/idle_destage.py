@@ -115,8 +115,7 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
         any_depth = state.shallow or state.gap.foreseeing or not _opens_wide(params)
         any_depth = any_depth or state.pace.piece_bytes <= gap_use.SMALL_PIECE_BYTES
         speed = 0.0 if any_depth else state.pace.completions_per_s
-        idle_ns = sample.at_ns - state.idle_since_ns
-        gap = gap_use.on_queue(state.gap, sample, cap, speed, idle_ns)
+        gap = gap_use.on_queue(state.gap, sample, cap, speed, sample.at_ns - state.idle_since_ns)
         state = _with_head(replace(state, gap=gap), sample.at_ns, params)
         if state.resting or _opens_wide(params):
             return replace(state, pace=pace.measure(state.pace, sample, params.pace))
