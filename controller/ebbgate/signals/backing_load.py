@@ -34,5 +34,6 @@ def users_busy_ratio(first: Tick, tick: Tick) -> float:
 
 
 def _users_wait(tick: Tick) -> bool:
-    """Return whether a request of users is at the backing device."""
-    return in_flight_ios(tick) > 0 and tick.backing_depth_ios > destage_in_flight_ios(tick)
+    """Return whether a request of users is at the backing device; False where none is counted."""
+    depth = tick.backing_depth_ios
+    return depth is not None and in_flight_ios(tick) > 0 and depth > destage_in_flight_ios(tick)
