@@ -23,6 +23,7 @@ class Link:
     """The state of the daemon and its last statuses.
 
     `alive`: None if that is unknown without root. `answers`: False if it runs but does not answer.
+    `statuses`: as they were at `now_ns` (Unix).
     `left_behind`: knobs that were changed and that no running daemon manages;
     `left_behind_known`: False if only root can know them.
     """
@@ -31,6 +32,7 @@ class Link:
     pid: int | None
     answers: bool = True
     statuses: Statuses = field(default_factory=Statuses)
+    now_ns: int = 0
     left_behind: tuple[JournalEntry, ...] = ()
     left_behind_known: bool = True
 
@@ -38,6 +40,19 @@ class Link:
     def daemon(self) -> DaemonStatus | None:
         """The own status of a daemon that runs; None if it has not written one."""
         return self.statuses.daemon.status if self.alive and self.statuses.daemon else None
+
+    @property
+    def age_ns(self) -> int | None:
+        """The age of the daemon's own last status; None without one."""
+        own = self.statuses.daemon
+        return None if own is None else abs(self.now_ns - own.at_unix_ns)
+
+    @property
+    def lags(self) -> bool:
+        """Whether the daemon answers, but no longer updates the statuses that it has written."""
+        own, volumes = self.statuses.daemon, self.statuses.volumes.values()
+        fresh = any(each.fresh(self.now_ns) for each in (own, *volumes) if each is not None)
+        return bool(self.alive) and self.answers and own is not None and not fresh
 
     def volume(self, name: str, now_ns: int) -> TimedStatus[VolumeStatus] | None:
         """Return the status of a volume if it is recent."""
@@ -47,7 +62,7 @@ class Link:
     def owners_known(self, name: str) -> bool:
         """Whether it is known which knobs ebbgate has set, of a volume without a recent status."""
         if self.alive:
-            return self.answers and name not in self.statuses.volumes
+            return self.answers and not self.lags and name not in self.statuses.volumes
         return self.alive is not None and self.left_behind_known
 
     def volumes(self, now_ns: int) -> list[VolumeStatus]:
@@ -68,16 +83,16 @@ def look(context: Context) -> Link:
     status is recent. Raises PermissionDenied without access to the history, and Unavailable for
     damage.
     """
-    link = _greeted(context)
-    try:
-        with History.open(context.config.history_path) as history:
-            statuses = history.statuses()
-    except NothingRecorded:
-        return link or Link(alive=False, pid=None)
-    link = link or _by_freshness(statuses, context.wall_ns())
+    greeted, statuses = _greeted(context), _statuses(context)
+    now_ns = context.wall_ns()
+    link = greeted or _by_freshness(statuses, now_ns)
     left = () if link.alive else _left_behind(context)
     return replace(
-        link, statuses=statuses, left_behind=left or (), left_behind_known=left is not None
+        link,
+        statuses=statuses,
+        now_ns=now_ns,
+        left_behind=left or (),
+        left_behind_known=left is not None,
     )
 
 
@@ -88,6 +103,15 @@ def look_as_far_as_allowed(context: Context) -> Link:
     except PermissionDenied:
         link = _greeted(context) or Link(alive=None, pid=None)
         return replace(link, left_behind_known=False)
+
+
+def _statuses(context: Context) -> Statuses:
+    """Return the daemon's last statuses. Raises PermissionDenied and Unavailable."""
+    try:
+        with History.open(context.config.history_path) as history:
+            return history.statuses()
+    except NothingRecorded:
+        return Statuses()
 
 
 def _left_behind(context: Context) -> tuple[JournalEntry, ...] | None:

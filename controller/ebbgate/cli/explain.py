@@ -56,10 +56,10 @@ def explain(context: Context, volume: str, last: int) -> None:
     if not view.live and not history:
         raise Unavailable(
             f"no decision was recorded for {found.title}",
-            "start the daemon: systemctl start ebbgated",
+            "see ebbgate status" if link.alive else "start the daemon: systemctl start ebbgated",
         )
     document = {**view.document(), "history": history}
-    emit(context, document, lambda page, _: _draw(page, view, history))
+    emit(context, document, lambda page, _: _draw(page, view, link, history))
 
 
 def _history(context: Context, volume: str, limit: int) -> Sequence[Document]:
@@ -78,9 +78,9 @@ class _Decision:
     proposals: tuple[ProposalStatus, ...] = ()
 
 
-def _draw(page: Page, view: VolumeView, history: Sequence[Document]) -> None:
+def _draw(page: Page, view: VolumeView, link: Link, history: Sequence[Document]) -> None:
     status = view.status
-    mode = str(status.mode or "no daemon")
+    mode = str(status.mode or view.unmanaged.mode)
     policy = f", {format.policy(status)}" if status.policy else ""
     page.heading(view.volume.title, mode + policy)
     draw_sentence(page, view)
@@ -96,7 +96,7 @@ def _draw(page: Page, view: VolumeView, history: Sequence[Document]) -> None:
         page.table(("AT (UTC)", "BY", "REASON"), _decisions(history))
     if not view.live:
         page.gap()
-        draw_daemon(page, Link(alive=False, pid=None))
+        draw_daemon(page, link)
 
 
 def _proposal(page: Page, proposal: ProposalStatus) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ebbgate.cli.context import Context
 from ebbgate.cli.daemon_status import Link
+from ebbgate.cli.unmanaged import Unmanaged, unmanaged
 from ebbgate.doctor.model import device_document
 from ebbgate.model.status import KnobStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
@@ -22,12 +23,14 @@ class VolumeView:
     """A volume as it is now.
 
     `status`: the daemon's, or what sysfs has. `age_ns`: how old the daemon's is; None without one.
+    `unmanaged`: what is said in its place.
     """
 
     volume: Volume
     state: VolumeState
     status: VolumeStatus
     age_ns: int | None
+    unmanaged: Unmanaged
 
     @property
     def live(self) -> bool:
@@ -78,7 +81,8 @@ def view_volume(context: Context, link: Link, volume: Volume) -> VolumeView:
     status = replace(
         status, volume=volume.name, title=volume.title, kind=volume.kind, knobs=knobs, **levels
     )
-    return VolumeView(volume, state, status, now_ns - found.at_unix_ns if found else None)
+    age_ns = now_ns - found.at_unix_ns if found else None
+    return VolumeView(volume, state, status, age_ns, unmanaged(link, volume.name))
 
 
 def _mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
@@ -100,6 +104,7 @@ def daemon_document(link: Link) -> dict[str, Any]:
         **(status_to_json(link.daemon) if link.daemon else {}),
         "alive": link.alive,
         "pid": link.pid,
+        "age_ns": link.age_ns,
         "answers": link.alive and link.answers,
         "left_behind": [
             {"volume": entry.volume, "knob": entry.knob, "original": entry.original}

@@ -127,7 +127,7 @@ def _draw_one(page: Page, view: VolumeView) -> None:
 
 def _headline(view: VolumeView) -> str:
     status = view.status
-    mode = status.mode or "no daemon"
+    mode = status.mode or view.unmanaged.mode
     frozen = ", on hold" if status.frozen else ""
     rules = f", {format.policy(status)}" if status.policy not in (None, ADAPTIVE) else ""
     load = f", {status.regime}" if status.regime not in (None, Regime.UNKNOWN) else ""
@@ -160,7 +160,7 @@ def _sentence(view: VolumeView) -> str:
     if not view.volume.caches:
         return "no cache attached: nothing to tune"
     state = view.status.state or "state unknown"
-    return f"{state}; not managed by ebbgated, the kernel's settings apply"
+    return f"{state}; {view.unmanaged.why}"
 
 
 def _facts(view: VolumeView) -> list[tuple[str, str]]:
@@ -337,7 +337,7 @@ def draw_daemon(page: Page, link: Link, *, indent: int = 0) -> None:
         text = f"ebbgated (pid {link.pid}) does not answer; see its log: journalctl -u ebbgated"
         page.line(text, "bold red", indent=indent)
     elif link.alive:
-        _draw_running(page, link.pid, status, indent)
+        _draw_running(page, link, status, indent)
     elif link.alive is None:
         page.line("whether ebbgated runs is unknown: run this as root", "yellow", indent=indent)
     else:
@@ -363,10 +363,16 @@ def draw_unknown(page: Page, link: Link, now_ns: int) -> bool:
     return bool(silent) or not link.alive
 
 
-def _draw_running(page: Page, pid: int | None, status: DaemonStatus, indent: int) -> None:
+def _draw_running(page: Page, link: Link, status: DaemonStatus, indent: int) -> None:
     probe, history = status.probe, status.history
+    process = "" if link.pid is None else f" (pid {link.pid})"
+    if link.lags:
+        text = f"ebbgated{process} runs, but its last status is {format.span(link.age_ns)} old"
+        text += ": the disk of its history may be full; see its log: journalctl -u ebbgated"
+        page.line(text, "bold red", indent=indent)
+        return
     state = f"probe {probe.kind or '?'}: {probe.state or 'unknown'}"
-    page.line(f"daemon {status.version or ''} (pid {pid}), {state}", "dim", indent=indent)
+    page.line(f"daemon {status.version or ''}{process}, {state}", "dim", indent=indent)
     if status.device_mapper:
         page.line(device_mapper_text(status.device_mapper), "bold red", indent=indent)
     if history.dropped:
