@@ -64,7 +64,9 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
         if found is not None:
             unit, value = found
             page.add("ebbgate_knob_value", {**volume, "knob": knob, "unit": unit}, value)
-            manual = about_knob.owner == "manual"
+        manual = about_knob.owner == "manual"
+        # Of a value that is no number, such as an I/O scheduler, only what somebody has changed.
+        if found is not None or manual:
             page.add("ebbgate_knob_manual", {**volume, "knob": knob}, manual)
 
 
