@@ -37,11 +37,10 @@ from ebbgate.signals.histogram import (
     subtract,
 )
 from ebbgate.signals.sync_writes import SyncWrites, between, counted
+from ebbgate.signals.tick_window import last_window
 from ebbgate.signals.totals import Counts, add_counts, counts_shrank, tick_counts
-from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
+from ebbgate.units import KIB, NS_PER_S
 
-WINDOW_NS = NS_PER_S
-"""Rates and latencies cover about this time: long enough to be steady, short enough to react."""
 RUN_HALF_LIFE_NS = 120 * NS_PER_S
 """Half-life of run lengths, so that a changed load is learned in minutes."""
 GAP_HALF_LIFE_NS = 30 * NS_PER_S
@@ -178,11 +177,9 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
     }
     gaps = _add_gaps(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), elapsed_ns)
     new_writes = between(last.arrivals[Direction.WRITE], writes)
-    recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
     return replace(
         state,
-        # Where ticks are further apart, or one is late, the window is the last interval.
-        ticks=(*(recent or (last,)), tick),
+        ticks=last_window((*state.ticks, tick)),
         intervals_ns=(*state.intervals_ns[-1:], elapsed_ns),
         gap_counts=gaps,
         run_bytes=runs,

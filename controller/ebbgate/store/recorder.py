@@ -30,6 +30,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.status import DaemonStatus, HistoryStatus, VolumeStatus
 from ebbgate.model.status_json import status_to_json
+from ebbgate.signals import tick_window
 from ebbgate.store.connection_manager import STORE_ERRORS, ConnectionManager
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
@@ -37,7 +38,7 @@ from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
 from ebbgate.store.log_watch import LogHeld, LogRoom
 from ebbgate.store.write_health import WriteHealth
 from ebbgate.store.write_queue import Queued, Task, WriteQueue, write_now
-from ebbgate.units import NS_PER_MS, NS_PER_S, format_ns
+from ebbgate.units import NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
 _FLUSH_S = 0.8
@@ -46,8 +47,6 @@ _ANSWER_TIMEOUT_S = 10.0
 _HANGS_NS = 5 * NS_PER_S
 """A batch takes milliseconds, or about a second while another program holds a lock."""
 _NO_ANSWER = "the disk of the history does not answer"
-_EARLY_NS = 50 * NS_PER_MS
-"""Ticks come a little early or late, and a second whose tick is early must not be left out."""
 _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """An action may refer to one of the last 32 decisions of its volume."""
@@ -79,7 +78,8 @@ class Recorder:
         """On the thread: volumes whose status is still in the history."""
         self._order = count()
         self._modes: dict[str, str | None] = {}
-        self._sample_due_ns: dict[str, int] = {}
+        self._sampled_ns: dict[str, int] = {}
+        """By volume: the end of the window of the last recorded frame."""
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
         self._decisions_in: Store | None = None
         self._health = WriteHealth()
@@ -138,12 +138,13 @@ class Recorder:
     def sample(self, frame: Frame) -> None:
         """Record one frame per second of each volume; to be called at each tick.
 
-        Rates and counts of a frame are of the second before it, so what lies between two recorded
-        frames that are further apart is lost.
+        Rates and counts of a frame are of its window, which begins where that of the recorded frame
+        before it ended: so each request is in one sample.
         """
-        due_ns = self._sample_due_ns.get(frame.volume, 0)
-        if frame.at_ns >= due_ns:
-            self._sample_due_ns[frame.volume] = max(due_ns, frame.at_ns - _EARLY_NS) + NS_PER_S
+        end_ns = frame.at_ns if frame.probed_at_ns is None else frame.probed_at_ns
+        last_ns = self._sampled_ns.get(frame.volume)
+        if last_ns is None or tick_window.follows(end_ns, frame.window_ns, last_ns):
+            self._sampled_ns[frame.volume] = end_ns
             now, mode = time.time_ns(), self._modes.get(frame.volume)
             self._later(lambda store: store.add_samples([(frame, now)], mode))
 
