@@ -95,6 +95,7 @@ class Frame:
     - `window_ns`: the time that rates and path latencies cover.
     - `idle_ns`: time since users' last request; 0 while one is in flight.
     - `run_bytes`: bytes by log2 run length, decayed over minutes; `run_delta_bytes`: in the window.
+    - `gap_destage_bytes`: what of the destage in the window a gap began.
     - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
     - `flows`: mean rates of dirty data; None where one of them is unknown.
     - `disturbance`: of the last gap that wrote back and could be judged.
@@ -126,6 +127,7 @@ class Frame:
     backing_busy_foreground_ratio: float | None = None
     destage_in_flight_ios: int | None = None
     destage_bytes_per_s: float | None = None
+    gap_destage_bytes: int | None = None
     dirty_in_bytes_per_s: float | None = None
     flows: FlowRates | None = None
     dirty_bytes: int | None = None

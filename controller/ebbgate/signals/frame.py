@@ -37,7 +37,7 @@ from ebbgate.signals.histogram import (
     subtract,
 )
 from ebbgate.signals.sync_writes import SyncWrites, between, counted
-from ebbgate.signals.tick_window import last_window
+from ebbgate.signals.tick_window import gap_destage, last_window
 from ebbgate.signals.totals import Counts, add_counts, counts_shrank, tick_counts
 from ebbgate.units import KIB, NS_PER_S
 
@@ -83,6 +83,7 @@ class _Fields(TypedDict, total=False):
     backing_busy_foreground_ratio: float | None
     destage_in_flight_ios: int | None
     destage_bytes_per_s: float | None
+    gap_destage_bytes: int | None
     dirty_in_bytes_per_s: float | None
     flows: FlowRates | None
     dirty_bytes: int | None
@@ -107,6 +108,7 @@ class _Fields(TypedDict, total=False):
 class FrameState:
     """What the builder remembers of a volume between ticks: recent ticks, decayed histograms.
 
+    - `gap_destage_bytes`: what was written back in gaps until each of the ticks.
     - `intervals_ns`: between the last ticks, two at most, also those of an earlier probe.
     - `before`: the counts of earlier probes; None without one.
     - `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
@@ -117,6 +119,7 @@ class FrameState:
     """
 
     ticks: tuple[Tick, ...] = ()
+    gap_destage_bytes: tuple[int, ...] = (0,)
     intervals_ns: tuple[int, ...] = ()
     gap_counts: tuple[float, ...] = ()
     run_bytes: Runs = field(default_factory=dict)
@@ -177,9 +180,11 @@ def on_tick(state: FrameState, tick: Tick) -> FrameState:
     }
     gaps = _add_gaps(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), elapsed_ns)
     new_writes = between(last.arrivals[Direction.WRITE], writes)
+    ticks = last_window((*state.ticks, tick))
     return replace(
         state,
-        ticks=last_window((*state.ticks, tick)),
+        ticks=ticks,
+        gap_destage_bytes=gap_destage(state.gap_destage_bytes, last, tick)[-len(ticks) :],
         intervals_ns=(*state.intervals_ns[-1:], elapsed_ns),
         gap_counts=gaps,
         run_bytes=runs,
@@ -282,11 +287,13 @@ def _from_probe(state: FrameState, now_ns: int) -> _Fields:
     }
     if window_ns:
         found |= _over_window(tick, first, window_ns)
+        found["gap_destage_bytes"] = state.gap_destage_bytes[-1] - state.gap_destage_bytes[0]
     if state.destage_missing:
         # These counts mix destage and users' requests.
         found.pop("destage_in_flight_ios", None)
         found.pop("destage_bytes_per_s", None)
         found.pop("flows", None)
+        found.pop("gap_destage_bytes", None)
         found.pop("backing_busy_foreground_ratio", None)
     return found
 

@@ -41,3 +41,12 @@ def follows(end_ns: int, window_ns: int, last_end_ns: int) -> bool:
     """Return whether a window, or a whole one in place of a shorter one, begins after the last."""
     begin_ns = end_ns - max(window_ns, WINDOW_NS - EARLY_NS)
     return begin_ns >= last_end_ns - _BETWEEN_TICKS_NS
+
+
+def gap_destage(before: tuple[int, ...], last: Tick, tick: Tick) -> tuple[int, ...]:
+    """Add what was written back in gaps until a tick.
+
+    That is all between two ticks of which one is in a gap: what a gap began is finished after it.
+    """
+    done_bytes = max(0, tick.destage_done.bytes - last.destage_done.bytes)
+    return (*before, before[-1] + (done_bytes if last.idle or tick.idle else 0))

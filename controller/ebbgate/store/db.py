@@ -121,7 +121,10 @@ class Store:
 
         `mode`: ebbgate's mode of the volume at that time, where known.
         """
-        rows = [(*_sample_row(frame, at), mode, _latency(frame)) for frame, at in samples]
+        rows = [
+            (*_sample_row(frame, at), mode, _latency(frame), frame.gap_destage_bytes)
+            for frame, at in samples
+        ]
         due = {(MINUTE_NS, bucket_ns(at, MINUTE_NS), frame.volume) for frame, at in samples}
         with self._write() as open_:
             open_.executemany(_ADD_SAMPLE, rows)

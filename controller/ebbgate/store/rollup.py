@@ -55,7 +55,7 @@ COLUMNS: Final = (
 )
 """Of the table `samples`, in its order."""
 
-MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode", "latency")
+MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode", "latency", "gap_destage_bytes")
 """Columns of a sample of a second; the others have defaults there."""
 
 MEANS: Final = (
@@ -156,15 +156,21 @@ def _completed(rows: Sequence[Row], span_ns: int) -> list[Row]:
 
 
 def _complete(row: Row, covered_ns: int) -> Row:
-    dirty, destage = row["dirty_bytes"], row["destage_bytes_per_s"]
-    seconds = covered_ns / NS_PER_S
-    in_gaps = None if destage is None or row["idle"] is None else destage * seconds * row["idle"]
+    dirty = row["dirty_bytes"]
     return row | {
         "covered_ns": covered_ns,
         "dirty_bytes_max": dirty,
         "clean_ratio": None if dirty is None else float(dirty == 0),
-        "gap_destage_bytes": in_gaps,
+        "gap_destage_bytes": _gap_destage(row, covered_ns),
     }
+
+
+def _gap_destage(row: Row, covered_ns: int) -> float | None:
+    """Return what was destaged in gaps; in samples of older releases by their last moment."""
+    destage, known = row["destage_bytes_per_s"], row["gap_destage_bytes"]
+    if destage is None or known is not None:
+        return None if known is None else float(known)
+    return None if row["idle"] is None else destage * covered_ns / NS_PER_S * row["idle"]
 
 
 def _merged_path(parts: Sequence[Figures]) -> Figures:

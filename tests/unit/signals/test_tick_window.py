@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from ebbgate.model.records import Tick
-from ebbgate.signals.tick_window import follows, last_window
+from ebbgate.signals.tick_window import follows, gap_destage, last_window
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import tick
 
@@ -55,3 +55,17 @@ def test_after_a_pause_the_window_is_of_the_time_since() -> None:
 def test_a_short_first_window_is_not_recorded_again_and_again() -> None:
     assert not follows(NS_PER_S // 4, NS_PER_S // 4, 0)
     assert follows(NS_PER_S, NS_PER_S, 0)
+
+
+@pytest.mark.parametrize(
+    ("states", "counted"),
+    [(("busy", "busy"), 0), (("busy", "idle"), 7), (("idle", "idle"), 7), (("idle", "busy"), 7)],
+)
+def test_what_is_written_back_beside_a_gap_is_of_the_gap(
+    states: tuple[str, str], counted: int
+) -> None:
+    last, now = (
+        tick(ns=at, state=state, destage={"done_ios": at, "done_bytes": 7 * at})
+        for at, state in enumerate(states, 1)
+    )
+    assert gap_destage((0, 5), last, now) == (0, 5, 5 + counted)

@@ -145,6 +145,15 @@ def test_write_back_in_gaps_is_counted_separately() -> None:
     assert found["destage_bytes_per_s"] == 39.0
 
 
+def test_write_back_of_a_gap_that_ended_meanwhile_is_counted_as_that_of_a_gap() -> None:
+    found = minute(
+        {"destage_bytes_per_s": 100.0, "idle": False, "gap_destage_bytes": 80},
+        {"destage_bytes_per_s": 10.0, "idle": True, "gap_destage_bytes": 0},
+        {"destage_bytes_per_s": None, "idle": True},
+    )
+    assert found["gap_destage_bytes"] == 80
+
+
 def test_a_sample_covers_the_time_to_the_next_except_across_a_hole() -> None:
     slow = [second(at, bypass_bytes=10) for at in (0, 10, 20, 30, 40, 50)]
     found = merge(slow, 0, MINUTE_NS)
