@@ -18,6 +18,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("id", "volume", "at_unix_ns", "acted"),
         *("gate", "gate_strategy", "sequential_cutoff_bytes", "cutoff_strategy"),
         *("split_requests", "congestion_bypass", "collect_garbage", "proposals"),
+        *("promotion", "promotion_strategy"),
     ),
     "actions": (
         *("id", "decision_id", "volume", "at_unix_ns"),

@@ -9,11 +9,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.decision import Decision, Outcome, OutcomeKind
+from ebbgate.model.promotion import Promotion
 from ebbgate.store.report_queries import ReportHistory
 from ebbgate.units import NS_PER_S
 from tests.builders import action, decision, proposal
@@ -149,3 +151,20 @@ def test_a_history_that_is_damaged_inside_is_69_with_the_next_step(
     assert result.code == 69, result.err
     assert "the history cannot be read: " in result.err
     assert "move history.db away" in result.err
+
+
+def test_a_decision_on_hot_data_is_in_the_csv_file(cli: Cli, harness: StoreHarness) -> None:
+    hot = Promotion((5, 9, 4), 0.25)
+    chosen = decision(proposal(), promotion=hot, promotion_strategy="promote_hot")
+    harness.store.add_decision(chosen, NOW_NS - 1)
+    harness.seconds(1, **load(3))
+    (row,) = csv.DictReader(cli("report", "--export", "decisions").out.splitlines())
+    assert json.loads(row["promotion"])["ranges"] == [[4, 6], [9, 10]]
+    assert row["promotion_strategy"] == "promote_hot"
+
+
+def test_the_csv_file_of_decisions_has_all_that_a_decision_has(cli: Cli) -> None:
+    with cli.daemon():
+        header = cli("report", "--export", "decisions").out.splitlines()[0].split(",")
+    # The time is that of the wall clock.
+    assert {each.name for each in fields(Decision)} - {"at_ns"} <= set(header)
