@@ -20,6 +20,7 @@ from ebbgate.actuators.reason import Reason
 from ebbgate.control import knob_jobs
 from ebbgate.control.applied import Applied
 from ebbgate.control.job_repeats import BAD, JobRepeats
+from ebbgate.control.paced_writes import PacedWrites
 from ebbgate.control.queue_requests import request_queues
 from ebbgate.knobs.catalog import (
     CONGESTED,
@@ -97,6 +98,7 @@ class KnobDriver:
         self.unsure = False
         self.changes: Changes = {}
         self._counting = Lock()
+        self._paced = PacedWrites()
         self._events = events
         self._now_ns = now_ns
         self._repeats = JobRepeats(now_ns)
@@ -346,12 +348,18 @@ class KnobDriver:
             self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
             self._repeats.plan_gate(outcomes, self.writer.lacking)
             if name == "pace":
+                self._paced.add(outcomes)
                 return
+            if left := self._paced.take(outcomes):
+                self._send(left, None)
         else:
             self._repeats.plan(name, outcomes, self.writer.lacking, self.applied.scheduler)
         latency_ns = None
         if since_ns is not None and outcomes:
             latency_ns = outcomes[-1].at_ns - since_ns
+        self._send(outcomes, latency_ns)
+
+    def _send(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
         kept = self._held_outcomes
         if kept is not None:
             kept.append((outcomes, latency_ns))
