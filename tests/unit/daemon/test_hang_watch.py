@@ -10,6 +10,7 @@ from threading import Event, Thread
 import pytest
 
 from ebbgate.actuators.bcache_steps import write
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.daemon import hang_watch as module
 from ebbgate.daemon.hang_watch import HangWatch
 from ebbgate.units import NS_PER_S
@@ -39,10 +40,45 @@ def test_a_long_call_and_its_end_are_logged_once(
     writer.current_write, writer.reading_since_ns = None, 6 * NS_PER_S
     now_s = 9
     watch.look()
+    watch.look()
     assert said(caplog)[1:] == [
         "bcache0: a read of its state hangs in the kernel (3 s so far)",
         "bcache0: a write of writeback_percent has returned, after 9 s",
     ]
+
+
+def test_the_times_are_those_of_each_call_and_a_later_one_is_logged_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = WriterHarness(tmp_path).writer
+    now_s = 0
+    watch = HangWatch(lambda: [writer], lambda: now_s * NS_PER_S)
+    for begun_s in (100, 200):
+        writer.current_write, now_s = ("writeback_percent", begun_s * NS_PER_S), begun_s + 2
+        watch.look()
+        writer.current_write, now_s = None, begun_s + 5
+        watch.look()
+    hangs = "bcache0: a write of writeback_percent hangs in the kernel (2 s so far)"
+    returned = "bcache0: a write of writeback_percent has returned, after 5 s"
+    assert said(caplog) == [hangs, returned] * 2
+
+
+def test_a_look_that_fails_does_not_end_the_watch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug in it must not leave later hangs without a cause."""
+    monkeypatch.setattr(module, "_EVERY_S", 0.01)
+    looks: list[int] = []
+
+    def buggy() -> list[KnobWriter]:
+        looks.append(1)
+        raise RuntimeError("a bug")
+
+    watch = HangWatch(buggy)
+    watch.start()
+    until(lambda: len(looks) > 1, "it looks again")
+    watch.stop()
+    assert said(caplog)[0] == "the check for hanging calls failed"
 
 
 def test_a_write_that_hangs_is_seen_from_another_thread(

@@ -226,6 +226,17 @@ def test_a_socket_that_is_removed_is_made_again(harness: ControlHarness) -> None
     answers(harness)
 
 
+def test_a_look_leaves_a_socket_that_works_alone(
+    harness: ControlHarness, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = harness.path.stat()
+    harness.call(harness.control.look)
+    assert harness.path.stat() == before
+    assert caplog.records == []
+    client.ask()
+    assert client.read()["state"] == "accepted"
+
+
 def test_a_missing_folder_is_logged_once_and_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -237,12 +248,23 @@ def test_a_missing_folder_is_logged_once_and_tried_again(
         folder.rmdir()
         for _ in range(3):
             harness.call(harness.control.look)
-        assert "No such file" in harness.control.problem
+        assert harness.control.problem == f"{harness.path}: No such file or directory"
         assert len([r for r in caplog.records if "changes are not possible" in r.message]) == 1
         folder.mkdir()
         harness.call(harness.control.look)
         assert harness.control.problem == ""
         answers(harness)
+    finally:
+        harness.stop()
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_the_problem(tmp_path: Path) -> None:
+    """Python's error has no error number, and so no text of the system."""
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    harness = ControlHarness(folder)
+    try:
+        assert harness.control.problem == f"{harness.path}: AF_UNIX path too long"
     finally:
         harness.stop()
 
