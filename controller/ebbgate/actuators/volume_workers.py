@@ -62,12 +62,15 @@ class VolumeWorkers:
             wait_ns = min(child.due_ns for child in running) - time.monotonic_ns()
             pipes = [child.pipe for child in running]
             ready, _, _ = select.select(pipes, [], [], max(0.0, wait_ns / NS_PER_S))
+            # The caller notes each answer on a disk, which may take longer than a deadline: what
+            # other children have answered meanwhile is read by the next turn.
+            now_ns = time.monotonic_ns()
             for child in list(running):
-                ended = False
+                ended, over = False, now_ns >= child.due_ns
                 if child.pipe in ready:
-                    ended = not _take(child)
+                    ended, over = not _take(child), False
                     yield from _outcomes(child)
-                if ended or time.monotonic_ns() >= child.due_ns:
+                if ended or over:
                     running.remove(child)
                     yield from self._end(child, in_time=ended)
 
