@@ -118,9 +118,9 @@ class JournalClaims:
         with self._lock:
             claims = self._claims.get(_key(entry), {})
             mine, found = claims.get(entry.volume), _in_force(claims.values())
-        if mine is None or found is None or not (mine.by_person and found.by_person):
+        if mine is None or not mine.by_person or found is None or found is mine:
             return ""
-        return "" if found is mine else found.entry.volume
+        return found.entry.volume
 
     def successor(self, entry: JournalEntry) -> tuple[JournalEntry, str] | None:
         """Return the entry and the value that are in force without this claim; None: the original.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ebbgate.store.journal_claims import JournalClaims
+from ebbgate.store.last_written import Values
 from tests.builders import journal_entry
 
 KNOB = "congested_read_threshold_us"
@@ -56,3 +57,28 @@ def test_a_device_that_is_made_again_has_claims_of_its_own(claims: JournalClaims
     again = journal_entry(KNOB, volume="bcache1", path=PATH, instance=8)
     assert claims.want(again, "2", by_person=False) == ""
     assert (claims.present(again), claims.successor(again)) == ((), None)
+
+
+def test_a_volume_without_a_claim_has_no_override_that_is_replaced(claims: JournalClaims) -> None:
+    claims.want(A, "1", by_person=True)
+    claims.close("bcache1", KNOB)
+    assert claims.replaced_by(B) == ""
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "kept"),
+    [
+        (Values("8", "32"), Values("8", "16"), True),
+        (Values("8", "32"), Values("16", "8"), False),
+        (None, Values("8", "32"), True),
+        (Values("8", "32"), None, True),
+    ],
+)
+def test_a_value_that_another_volume_wants_or_may_want_stays(
+    mine: Values | None, theirs: Values | None, kept: bool
+) -> None:
+    made = JournalClaims(lambda entry: mine if entry == A else theirs)
+    for each in (A, B):
+        made.reclaim(each)
+    assert made.disclaim(A) is kept
+    assert made.disclaim(B) is False, "it is the last one"
