@@ -213,3 +213,27 @@ def test_a_restore_knows_what_was_written_for_both_volumes(shared: SharedDisk) -
     assert shared.restore_without_daemon() == []
     assert OutcomeKind.MANUAL not in kinds(shared.restored)
     assert shared.value(DEPTH) == "32"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_value_of_the_other_volume_is_no_persons_value(
+    shared: SharedDisk, order: tuple[int, int]
+) -> None:
+    """A person has set each volume another depth: the newer one is in force."""
+    first, second = (shared.writers[each] for each in order)
+    for each, value in ((first, "4"), (second, "8")):
+        each.pinned.add(DEPTH)
+        assert kinds(each.apply((Step(DEPTH, value),), REASON)) == [OutcomeKind.CHANGED]
+    assert first.release([DEPTH], REASON) == []
+    assert (shared.value(DEPTH), first.manual, first.owned) == ("8", set(), {})
+    assert kinds(second.release([DEPTH], REASON)) == [OutcomeKind.CHANGED]
+    assert shared.value(DEPTH) == "32"
+
+
+def test_a_depth_that_neither_volume_wrote_is_a_persons_value(shared: SharedDisk) -> None:
+    first, second = shared.writers
+    for each, value in ((first, "4"), (second, "8")):
+        each.apply((Step(DEPTH, value),), REASON)
+    shared.fake.write("/sys/block/sda/device/queue_depth", "16")
+    assert kinds(first.release([DEPTH], REASON)) == [OutcomeKind.MANUAL]
+    assert (shared.value(DEPTH), first.manual) == ("16", {DEPTH})
