@@ -14,7 +14,7 @@ from threading import Event
 
 import pytest
 
-from ebbgate.actuators.gate_worker import GateWorker
+from ebbgate.actuators.gate_worker import GateWorker, drive
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.restore import restore
 from ebbgate.kernel.device_mapper import Target
@@ -174,3 +174,18 @@ def test_a_journal_that_refuses_leaves_the_older_original_usable(
     harness.worker.set_gate(CLOSED, REASON)
     assert harness.threshold == 0
     assert harness.restored() == 2048
+
+
+def test_an_original_of_an_earlier_daemon_follows_a_table_that_is_loaded_later(
+    tmp_path: Path,
+) -> None:
+    sysfs, machine = lvm_machine(lvm_disks(tmp_path / "sys"))
+    volume, journal = find(sysfs, "vg/data"), FakeJournal()
+    killed, later = (KnobWriter(sysfs, volume, journal, BOOT) for _ in range(2))
+    drive(killed, PACED, REASON)
+    left = killed.owned[THRESHOLD]
+    later.adopt(left.entry, (left.written, left.written))
+    machine.reload("vg-data", (Target(0, LENGTH_SECTORS, "cache", TABLE),))
+    machine.devices[0].threshold = int(left.written)
+    assert later.refresh_table_threshold() == []
+    assert (left.original, later.owned[THRESHOLD].original) == ("2048", "4096")
