@@ -230,6 +230,21 @@ test("no older decisions are offered once the list is full", async (page) => {
   assert.ok(await more.isHidden());
 });
 
+test("a period that the address names is one of the server's clock", async (page) => {
+  const now = Date.now() / 1000;
+  await page.clock.install({ time: Date.now() + 2 * 3600_000 });
+  const asked = (path) => page.waitForRequest((request) => request.url().includes(path));
+  const since = (request) => Number(new URL(request.url()).searchParams.get("since_unix_s"));
+  const decisions = asked("/decisions?");
+  await page.goto(`${harness.URL_}/#/decisions?since=3600`);
+  assert.ok(Math.abs(since(await decisions) - (now - 3600)) < 600);
+  await page.locator(".decision").first().waitFor();
+  await page.goto("about:blank");
+  const samples = asked("/samples?");
+  await page.goto(`${harness.URL_}/#/volume/bcache0?range=30m`);
+  assert.ok(Math.abs(since(await samples) - (now - 1800)) < 600);
+});
+
 test("a gate change offers to stop tuning instead of undo", async (page) => {
   await page.goto(`${harness.URL_}/#/decisions?volume=bcache0`);
   await page.waitForSelector(".decision .writes");

@@ -52,6 +52,11 @@ export function serverNow(): number {
     : serverTime + (Date.now() - receivedMs.get()) / 1000;
 }
 
+/** The same for a page that may be the first one: without data on volumes the server is asked. */
+export async function askServerNow(): Promise<number> {
+  return volumes.get() === null ? (await get<Health>("health")).now_unix_s : serverNow();
+}
+
 async function readVolumes(): Promise<void> {
   try {
     receiveVolumes(await get<Volumes>("volumes"));

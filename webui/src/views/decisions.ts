@@ -5,7 +5,7 @@ import type { Action, Decision, Decisions } from "../api/types";
 import { clock, day, knobValue, plural } from "../lib/format";
 import { merged } from "../lib/merge";
 import { format, type Route } from "../lib/route";
-import { decided, generation, serverNow, titleOf, volumes } from "../state";
+import { askServerNow, decided, generation, titleOf, volumes } from "../state";
 import { confirm } from "./dialog";
 import { intentHistory } from "./intentHistory";
 import { button, fill, h, text } from "./dom";
@@ -128,9 +128,12 @@ function shownText(list: List): string {
   return `${plural(list.rows.length, "decision")} shown.${hint}`;
 }
 
-function page(query: Readonly<Record<string, string>>, before: number | null): Promise<Decisions> {
+async function page(
+  query: Readonly<Record<string, string>>,
+  before: number | null,
+): Promise<Decisions> {
   const { since, ...rest } = query;
-  const since_unix_s = since ? Math.floor(serverNow() - Number(since)) : "";
+  const since_unix_s = since ? Math.floor((await askServerNow()) - Number(since)) : "";
   return get<Decisions>("decisions", { ...rest, since_unix_s, before_id: before, limit: PAGE });
 }
 

@@ -5,7 +5,7 @@ import type { Actions, Decisions, Samples, Volume } from "../api/types";
 import { bytes, rate } from "../lib/format";
 import { format, rangeOf, RANGES, type Range, type Route } from "../lib/route";
 import { column, negated, recorded } from "../lib/series";
-import { generation, serverNow } from "../state";
+import { askServerNow, generation } from "../state";
 import { chart, type ChartView } from "./chart";
 import type { Part } from "./bars";
 import { fill, h, segmented, text, type Child } from "./dom";
@@ -117,11 +117,11 @@ async function readAll(
   range: Range,
   wanted: () => boolean,
 ): Promise<void> {
-  const until = Math.ceil(serverNow());
-  const since = until - RANGES[range];
-  const span = { since_unix_s: since, until_unix_s: until };
   const base = `volumes/${encodeURIComponent(volume)}`;
   try {
+    const until = Math.ceil(await askServerNow());
+    const since = until - RANGES[range];
+    const span = { since_unix_s: since, until_unix_s: until };
     const [samples, actions, decisions] = await Promise.all([
       get<Samples>(`${base}/samples`, { ...span, points: POINTS }),
       get<Actions>(`${base}/actions`, { ...span, limit: ACTIONS, outcome: OUTCOMES }),
