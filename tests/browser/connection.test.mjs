@@ -173,6 +173,31 @@ test(
   { expected: /ERR_FAILED/ },
 );
 
+test(
+  "volumes with a status of another version are not said to be absent",
+  async (page) => {
+    let left = 1;
+    await page.route(/api\/v1\/events/, (route) => route.abort());
+    await page.route(/api\/v1\/volumes$/, async (route) => {
+      const all = await (await route.fetch()).json();
+      const unreadable = all.volumes.slice(left).map((each) => each.volume);
+      await route.fulfill({
+        json: { ...all, unreadable, volumes: all.volumes.slice(0, left) },
+      });
+    });
+    await harness.visit(page, "overview");
+    await page.getByText("The status of 2 volumes cannot be read.").waitFor();
+    left = 0;
+    for (const name of ["heat", "pins", "overview"]) {
+      await page.goto("about:blank");
+      await harness.visit(page, name);
+      await page.getByText("cannot be read: bcache0, bcache1, vg-data2.").waitFor();
+      assert.equal(await page.getByText("has found none").count(), 0);
+    }
+  },
+  { expected: /ERR_FAILED/ },
+);
+
 test("changes of a history that was replaced are no longer listed", async (page) => {
   const request = (id, kind) => ({
     ...{ id, kind, volume: "bcache0", args: {}, who: "admin", at_unix_s: id },

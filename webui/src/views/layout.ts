@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The frame of every page: name, navigation, theme, token and problems.
 import { token } from "../api/client";
-import type { Health } from "../api/types";
-import { ago } from "../lib/format";
+import type { Health, Volumes } from "../api/types";
+import { ago, plural } from "../lib/format";
 import { Kept } from "../lib/kept";
 import { format, type Page, type Route } from "../lib/route";
 import { choiceOf, isDark, next, type Choice } from "../lib/theme";
@@ -145,8 +145,7 @@ function banners(): HTMLElement {
   const element = h("div", { class: "banners", role: "status", "aria-live": "polite" });
   let before = "";
   const draw = (): void => {
-    const shown = (volumes.get()?.volumes ?? []).length > 0;
-    const found = problems(connection.get(), health.get(), shown);
+    const found = problems(connection.get(), health.get(), volumes.get());
     const key = JSON.stringify(found);
     if (key === before) return;
     before = key;
@@ -161,11 +160,11 @@ function banners(): HTMLElement {
   return element;
 }
 
-/** Current problems, worst first. Without a server nothing else is known. `shown`: any volume. */
+/** Current problems, worst first. Without a server nothing else is known. */
 function problems(
   state: string,
   known: Health | null,
-  shown: boolean,
+  all: Volumes | null,
 ): (readonly [string, string])[] {
   if (state === "locked") {
     return [
@@ -184,10 +183,16 @@ function problems(
     found.push(["The history cannot be read:", `${known.history.why ?? "reason unknown"}.`]);
   } else if (known.daemon.alive === false) {
     // The pulse tells the age; here it would be read aloud again and again.
-    const last = shown ? "; the page shows the last data" : "";
+    const last = all?.volumes.length ? "; the page shows the last data" : "";
     found.push([
       "ebbgated is not running.",
       `Nothing is measured or changed${last}. Start it with: systemctl start ebbgated`,
+    ]);
+  }
+  if (known.daemon.alive !== false && all?.unreadable.length) {
+    found.push([
+      `The status of ${plural(all.unreadable.length, "volume")} cannot be read.`,
+      "ebbgated has another version than this server. Install both from the same release and restart both.",
     ]);
   }
   if (!known.intents.ok && known.daemon.alive !== false) {

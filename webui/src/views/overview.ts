@@ -230,6 +230,10 @@ export function emptyState(known: Volumes | null, shown: number): HTMLElement | 
   }
   if (known.volumes.length > 0) return h("p", { class: "empty" }, "No matching volumes.");
   if (known.daemon_alive === false) return noCurrentData();
+  if (known.unreadable.length > 0) {
+    const what = `Volumes with a status that cannot be read: ${known.unreadable.join(", ")}.`;
+    return h("div", { class: "empty" }, h("h2", {}, "No data"), h("p", {}, what));
+  }
   return h(
     "div",
     { class: "empty" },
