@@ -69,6 +69,12 @@ def test_only_page_files_may_be_cached(tmp_path: Path) -> None:
         assert harness.ask("GET", path).headers["cache-control"] == "no-store", path
 
 
+def test_a_page_file_is_sent_whole_whatever_ranges_are_asked_for(tmp_path: Path) -> None:
+    add_page(tmp_path)
+    part = WebHarness(tmp_path).ask("GET", "/index.html", {"range": "bytes=0-0,2-2"})
+    assert (part.status, part.body, part.headers["accept-ranges"]) == (200, b"the page", "none")
+
+
 def test_internal_error_has_the_shape_and_headers(
     web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
