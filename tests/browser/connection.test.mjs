@@ -15,6 +15,22 @@ test("the first page load makes two API requests only", async (page) => {
   assert.deepEqual(api.sort(), ["/api/v1/events", "/api/v1/intents"]);
 });
 
+test("the pages work below a path of a proxy", async (page) => {
+  const below = `${harness.URL_}/storage/`;
+  await page.route(/./, (route) => {
+    const url = route.request().url();
+    // What is not below the path belongs to others.
+    return url.startsWith(below)
+      ? route.continue({ url: url.replace("/storage/", "/") })
+      : route.abort();
+  });
+  await page.goto(below);
+  await page.locator('.pulse[data-state="live"]').waitFor();
+  await page.locator(".volume-card a").first().click();
+  await page.locator(".lane-bar").first().waitFor();
+  await harness.unlock(page);
+});
+
 test(
   "a server that requires the token for reading shows data once it has it",
   async (page) => {

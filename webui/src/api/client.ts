@@ -18,6 +18,12 @@ export class ApiError extends Error {
   }
 }
 
+/** The address of a part of the API: beside the page, which a proxy may serve below a path. */
+export function address(path: string): string {
+  const folder = location.pathname.replace(/[^/]*$/, "").replace(/^\/+/, "/");
+  return `${folder}api/v1/${path}`;
+}
+
 const kept = new Kept(() => sessionStorage);
 
 export const token = {
@@ -33,16 +39,16 @@ export function get<T>(path: string, query: Record<string, unknown> = {}): Promi
     .filter(([, value]) => value !== "" && value != null);
   const search = new URLSearchParams(wanted.map(([key, value]) => [key, String(value)]));
   const tail = wanted.length > 0 ? `?${search.toString()}` : "";
-  return request<T>("GET", `/api/v1/${path}${tail}`);
+  return request<T>("GET", address(path + tail));
 }
 
 export function post<T>(path: string, body: unknown, patienceMs = TIMEOUT_MS): Promise<T> {
-  return request<T>("POST", `/api/v1/${path}`, body, token.get(), patienceMs);
+  return request<T>("POST", address(path), body, token.get(), patienceMs);
 }
 
 /** Checks a token. Throws ApiError with status 401 if the server rejects it. */
 export async function check(candidate: string): Promise<void> {
-  await request("GET", "/api/v1/token", undefined, candidate);
+  await request("GET", address("token"), undefined, candidate);
 }
 
 async function request<T>(

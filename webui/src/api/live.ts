@@ -4,7 +4,7 @@
 // comments, and loses its position when it is recreated.
 import { backoffMs, silent } from "../lib/merge";
 import { Parser, type ServerEvent } from "../lib/sse";
-import { token } from "./client";
+import { address, token } from "./client";
 import type { Action, Decision, Health, Intent, Volumes } from "./types";
 
 /** `locked`: this server requires the token for reading. */
@@ -59,7 +59,7 @@ export class Live {
   async #follow(stream: AbortController): Promise<void> {
     let state: Connection = "lost";
     try {
-      const response = await fetch("/api/v1/events", {
+      const response = await fetch(address("events"), {
         headers: this.#headers(),
         credentials: "omit",
         cache: "no-store",
