@@ -34,6 +34,22 @@ test(
   { expected: UNAUTHORIZED },
 );
 
+test("a token that is accepted after the dialog was closed is not kept", async (page) => {
+  await harness.visit(page, "overview");
+  const answer = await harness.holdBack(page, /api\/v1\/token/, () => true);
+  await page.getByRole("button", { name: "Changes: locked" }).click();
+  const dialog = page.getByRole("dialog", { name: "Token for changes" });
+  await dialog.getByLabel("Token").fill(harness.TOKEN);
+  const sent = page.waitForRequest(/api\/v1\/token/);
+  await page.keyboard.press("Enter");
+  await sent;
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await answer.release();
+  await page.getByRole("button", { name: "Changes: locked" }).waitFor();
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+});
+
 test("a dialog stays where text is selected beyond its edge", async (page) => {
   await harness.visit(page, "overview");
   await page.getByRole("button", { name: "Changes: locked" }).click();

@@ -19,11 +19,15 @@ export function askToken(why = ""): Promise<boolean> {
     const input = field();
     const error = h("p", { class: "error", role: "alert" });
     let taken = false;
+    let over = false;
     const send = async (): Promise<void> => {
       fill(error);
       try {
-        await check(input.value.trim());
-        token.set(input.value.trim());
+        const typed = input.value.trim();
+        await check(typed);
+        // The answer may come after the dialog was closed, which is a no.
+        if (over) return;
+        token.set(typed);
         tokenChanged();
         taken = true;
         dialog.close();
@@ -39,7 +43,10 @@ export function askToken(why = ""): Promise<boolean> {
       dialog.close();
     });
     const held = token.get() !== "";
-    const dialog = open("Token for changes", form, held ? [forget] : [], () => resolve(taken));
+    const dialog = open("Token for changes", form, held ? [forget] : [], () => {
+      over = true;
+      resolve(taken);
+    });
     input.focus();
   });
 }
