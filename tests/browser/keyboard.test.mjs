@@ -69,6 +69,27 @@ test("a table keeps the focus while its chart is updated", async (page) => {
   }
 });
 
+test("a screen reader is told once that not all decisions are marked", async (page) => {
+  await page.route(/api\/v1\/decisions\?/, async (route) => {
+    const { decisions } = await (await route.fetch()).json();
+    const newest = decisions.slice(0, 5);
+    await route.fulfill({ json: { decisions: newest, next_before_id: newest.at(-1).id } });
+  });
+  await harness.openVolume(page, "bcache0");
+  const hint = page.getByText("decisions of this period are marked");
+  await hint.waitFor();
+  await hint.evaluate((element) => {
+    window.changes = 0;
+    const live = element.closest("[aria-live]");
+    new MutationObserver((all) => (window.changes += all.length)).observe(live, {
+      ...{ childList: true, subtree: true, characterData: true },
+    });
+  });
+  await nextUpdate(page);
+  assert.equal(await page.evaluate(() => window.changes), 0);
+  assert.ok(await hint.isVisible());
+});
+
 test(
   "tables stay scrolled sideways while they are updated",
   async (page) => {

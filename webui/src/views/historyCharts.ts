@@ -8,7 +8,7 @@ import { column, negated, recorded } from "../lib/series";
 import { askServerNow, generation } from "../state";
 import { chart, type ChartView } from "./chart";
 import type { Part } from "./bars";
-import { fill, h, segmented, text, type Child } from "./dom";
+import { fillIfOther, h, segmented, text } from "./dom";
 import { sizeCurve } from "./cacheSizes";
 import { gapHistogram } from "./gapHistogram";
 import { heatMap } from "./heatMap";
@@ -135,7 +135,9 @@ async function readAll(
     const known = rows.length < ACTIONS ? since : (rows.at(-1)?.at_unix_s ?? since);
     const end = recordedUntil(samples, until);
     charts.knobs.update(rows, decisions.decisions, { since, until, known, end });
-    fill(charts.state, decisions.next_before_id !== null && tooMany(volume, decisions));
+    const more = decisions.next_before_id === null ? null : tooMany(volume, decisions);
+    // Only if it reads otherwise: a screen reader reads aloud what is filled in.
+    fillIfOther(charts.state, more);
   } catch (problem) {
     if (!wanted()) return;
     const gone = problem instanceof ApiError && problem.status === 404;
@@ -150,13 +152,10 @@ function recordedUntil(samples: Samples, until: number): number {
   return until - end > PAUSE_S ? end : until;
 }
 
-function tooMany(volume: string, decisions: Decisions): Child {
+function tooMany(volume: string, decisions: Decisions): HTMLElement {
   const all = h("a", { href: format("decisions", "", { volume }) }, "Show all");
-  return [
-    `Only the newest ${decisions.decisions.length} decisions of this period are marked. `,
-    all,
-    ".",
-  ];
+  const count = decisions.decisions.length;
+  return h("span", {}, `Only the newest ${count} decisions of this period are marked. `, all, ".");
 }
 
 function flowChart(): ChartView {
