@@ -27,6 +27,20 @@ test("a help note opens and closes by keyboard", async (page) => {
   await page.getByText("Share of read requests").waitFor({ state: "hidden" });
 });
 
+test("the button of a help note closes it again, by pointer and keyboard", async (page) => {
+  await harness.visit(page, "overview");
+  const sign = page.getByRole("button", { name: "What Hit ratio means" }).first();
+  const note = page.getByText("Share of read requests").first();
+  for (const press of [() => sign.click(), () => sign.press("Enter")]) {
+    await press();
+    await note.waitFor();
+    const [at, shown] = [await sign.boundingBox(), await note.boundingBox()];
+    assert.ok(Math.abs(shown.x - (at.x - 12)) < 2, "the note is below its button");
+    await press();
+    await note.waitFor({ state: "hidden" });
+  }
+});
+
 test("the cutoff slider works by pointer and keyboard", async (page) => {
   await harness.openVolume(page, await harness.someVolume(page));
   const slider = page.getByRole("slider", {

@@ -71,23 +71,25 @@ export function confirm(title: string, content: Child, yes: string): Promise<boo
 
 /** A term with a help button that opens its definition. */
 export function defined(label: string, definition: string): HTMLElement {
+  const id = uid("note");
   const note = h(
     "div",
-    { class: "note", popover: "auto", role: "note" },
+    { id, class: "note", popover: "auto", role: "note" },
     h("b", {}, label),
     " ",
     definition,
   );
-  const helpButton = button("?", () => show(note, helpButton), {
+  // The browser opens and closes it after this, and draws it after the placing.
+  const helpButton = button("?", () => requestAnimationFrame(() => place(note, helpButton)), {
     class: "sign",
+    popovertarget: id,
     "aria-label": `What ${label} means`,
   });
   return h("span", { class: "defined" }, label, helpButton, note);
 }
 
 /** Places the note below its button, inside the window. */
-function show(note: HTMLElement, helpButton: HTMLElement): void {
-  note.togglePopover();
+function place(note: HTMLElement, helpButton: HTMLElement): void {
   if (!note.matches(":popover-open")) return;
   const at = helpButton.getBoundingClientRect();
   const width = note.offsetWidth;
