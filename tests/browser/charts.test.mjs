@@ -5,6 +5,23 @@ import * as harness from "./harness.mjs";
 
 const test = harness.testFile();
 
+test("high contrast keeps what only a background shows", async (page) => {
+  await harness.openVolume(page, "bcache0");
+  // Which ones, not how many: the charts are drawn again every few seconds.
+  const colours = async (selector) => {
+    const all = await page
+      .locator(selector)
+      .evaluateAll((found) => found.map((each) => getComputedStyle(each).backgroundColor));
+    return [...new Set(all)].sort();
+  };
+  const signs = [".swatch", ".lane-swatch", ".lane-bar", ".segment", ".mark"];
+  const before = await Promise.all(signs.map(colours));
+  await page.emulateMedia({ forcedColors: "active" });
+  assert.deepEqual(await Promise.all(signs.map(colours)), before);
+  const modes = await colours('[aria-label="Mode"] button');
+  assert.equal(modes.length, 2, `${modes}`);
+});
+
 async function openTable(page, title) {
   const chart = page.locator(".chart", { hasText: title });
   // Not a click: the charts above it grow once their data is there.
