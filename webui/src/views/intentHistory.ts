@@ -2,6 +2,7 @@
 // Changes that users requested, with their results.
 import type { Intent } from "../api/types";
 import { dateTime } from "../lib/format";
+import { argsText } from "../lib/intentArgs";
 import { intents } from "../state";
 import { fill, h, table } from "./dom";
 
@@ -36,11 +37,4 @@ function intentTable(all: readonly Intent[]): HTMLElement {
     each.ok === null ? "accepted; no result yet" : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
   ]);
   return table("Requested changes", ["Time", "User", "Volume", "Change", "Result"], rows);
-}
-
-function argsText(args: Readonly<Record<string, unknown>>): string {
-  return Object.entries(args)
-    .filter(([name]) => name !== "text")
-    .map(([name, value]) => `${name} ${String(value)}`)
-    .join(", ");
 }
