@@ -217,9 +217,15 @@ async function check(page: Page, jump: boolean): Promise<boolean> {
     if (jump && found.errors[0]) page.edit.goto(found.errors[0].line, found.errors[0].column);
     return found.ok;
   } catch (problem) {
-    text(page.verdict, errorText(problem));
+    showUnknown(page, problem);
     return false;
   }
+}
+
+/** The text may be valid or not: the server could not say. */
+function showUnknown(page: Page, problem: unknown): void {
+  delete page.verdict.dataset["ok"];
+  text(page.verdict, errorText(problem));
 }
 
 function showProblems(
@@ -241,7 +247,7 @@ async function save(page: Page): Promise<void> {
   const name = page.name.value.trim();
   if (!(await check(page, true))) return;
   const effect = await effectOfSave(page, name).catch((problem: unknown) => {
-    text(page.verdict, errorText(problem));
+    showUnknown(page, problem);
   });
   if (effect === undefined) return;
   const confirmed = await confirm(
