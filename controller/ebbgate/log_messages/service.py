@@ -72,6 +72,14 @@ PROBE_GIVEN_UP: Final = LogMessage(
     "Run `ebbgate-probe --check`, then `systemctl reload ebbgated`. Please report it with the "
     "lines of the log around it.",
 )
+PROBE_HANGS: Final = LogMessage(
+    "7d0f5e1b6a8c4c52b0e4f3a91d27c865",
+    "The probe hangs",
+    "the probe follows volumes and has sent nothing for %g s: it is ended and started again",
+    "ebbgate-probe is stopped or hangs. Its signals were unknown meanwhile, and nothing was tuned.",
+    "If it happens repeatedly, see whether something stops or freezes it (`ps -o stat,wchan -C "
+    "ebbgate-probe`), and report it with the lines of the log around it.",
+)
 PROBE_LINE_TOO_LONG: Final = LogMessage(
     "6d3760002f0a4919b12ac7130207089f",
     "The probe broke its protocol",

@@ -18,10 +18,19 @@ from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.log_messages.service import (
     PROBE_ENDED,
     PROBE_GIVEN_UP,
+    PROBE_HANGS,
     PROBE_LINE_TOO_LONG,
     PROBE_RECORD_DAMAGED,
 )
-from ebbgate.model.records import Edge, Hello, QueueSample, Record, SignalsChanged
+from ebbgate.model.records import (
+    Edge,
+    Hello,
+    QueueSample,
+    Record,
+    SignalsChanged,
+    Tracked,
+    Untracked,
+)
 from ebbgate.model.status import ProbeStatus
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.dm_status import table_mode
@@ -38,6 +47,10 @@ _EXIT_S = 1.0
 """The time that a probe may take to end after it closed its output or broke the protocol."""
 _HANG_S = 2.0
 """A probe that hangs in the kernel ends when that is over; the knobs are restored before."""
+_SILENT_S = 10.0
+_SILENT_TIMES = 3
+"""A probe that follows volumes sends a record each tick, which is 10 s at most. One that sent
+nothing for so many times in a row hangs. One long time is not enough: both may have been frozen."""
 _EXIT_MEANING: Mapping[int, str] = {
     64: "it refused its arguments",
     69: "the kernel lacks what it needs (see `ebbgate doctor`)",
@@ -112,6 +125,8 @@ class EbpfProbe:
         self._process: Process | None = None
         self._stopping = False
         self._greeted = False
+        self._heard = False
+        self._tracked: set[str] = set()
         self._retry: asyncio.Event | None = None
         self.health = ProbeHealth()
 
@@ -204,6 +219,7 @@ class EbpfProbe:
             os.close(its_end)
         process = self._process
         self._greeted = False
+        self._tracked.clear()
         self._on_restart()
         try:
             await self._read(output)
@@ -218,7 +234,7 @@ class EbpfProbe:
         return await _end(process, _EXIT_S)
 
     async def _read(self, output: int) -> None:
-        """Read records until the probe closes its output or sends an endless line.
+        """Read records until the probe closes its output, sends an endless line or hangs.
 
         Read from the pipe itself: an asyncio stream doubles the cost of a record.
         """
@@ -230,6 +246,7 @@ class EbpfProbe:
             nonlocal rest
             try:
                 chunk = os.read(output, _CHUNK_BYTES)
+                self._heard = True
                 *lines, rest = (rest + chunk).split(b"\n")
                 self._take(lines)
                 if len(rest) > _LINE_BYTES_MAX:
@@ -245,9 +262,23 @@ class EbpfProbe:
 
         loop.add_reader(output, readable)
         try:
-            await ended
+            await self._end_or_hang(ended)
         finally:
             loop.remove_reader(output)
+
+    async def _end_or_hang(self, ended: asyncio.Future[None]) -> None:
+        """Wait for the end of the output, or until a probe that follows volumes hangs."""
+        silent_times = 0
+        while silent_times < _SILENT_TIMES:
+            self._heard = False
+            await asyncio.wait((ended,), timeout=_SILENT_S)
+            if ended.done():
+                return ended.result()
+            silent = not self._heard and bool(self._tracked)
+            silent_times = silent_times + 1 if silent else 0
+        self.health.state = "down: it hangs"
+        _LOG.error(PROBE_HANGS, _SILENT_S * _SILENT_TIMES)
+        return None
 
     def _take(self, lines: Sequence[bytes]) -> None:
         records = [record for line in lines if (record := self._parse(line)) is not None]
@@ -258,6 +289,10 @@ class EbpfProbe:
                 self.health.state = "running"
             elif isinstance(record, SignalsChanged) and self.health.hello is not None:
                 self.health.hello = replace(self.health.hello, signals=record.signals)
+            elif isinstance(record, Tracked):
+                self._tracked.add(record.volume)
+            elif isinstance(record, Untracked):
+                self._tracked.discard(record.volume)
             self._on_record(record)
 
     def _parse(self, line: bytes) -> Record | None:
