@@ -25,6 +25,7 @@ from ebbgate.daemon.intent_dispatcher import ENDED, IntentDispatcher
 from ebbgate.daemon.layout_reader import LayoutReader
 from ebbgate.daemon.loop_silence import LoopSilence
 from ebbgate.daemon.priority import Priority
+from ebbgate.daemon.probe_warnings import ProbeWarnings
 from ebbgate.daemon.promotion_movers import PromotionMovers
 from ebbgate.daemon.sd_notify import Watchdog
 from ebbgate.daemon.volume_set import VolumeSet
@@ -72,6 +73,7 @@ class Daemon:
         self.probe = EbpfProbe(
             config.probe_path, self.on_record, self.on_probe_restart, self.on_probe_end
         )
+        self._warnings = ProbeWarnings()
         self.silence = silence or LoopSilence()
         self.volume_set = VolumeSet(config, sysfs, recorder, journal, boot_id, self.probe.command)
         self.policies = self.volume_set.policies
@@ -187,7 +189,8 @@ class Daemon:
             return
         # A random load pushes streams out of the table all the time: status shows it.
         level = logging.DEBUG if record.what == "streams" else logging.WARNING
-        _LOG.log(level, PROBE_WARNING, record.what, record.text, record.count)
+        if self._warnings.is_news(record):
+            _LOG.log(level, PROBE_WARNING, record.what, record.text, record.count)
         self.probe.health.complaints[record.what] = record.text
 
     def _set_priority(self) -> None:
