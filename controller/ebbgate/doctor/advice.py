@@ -38,6 +38,7 @@ EBB-306  dm-writecache: what may be set, and by which command
 EBB-307  the cleaner policy is loaded: nothing is promoted
 EBB-308  a threshold set by message, which the next table load undoes
 EBB-309  settings of the old policy mq, which have no effect
+EBB-310  all disks below a dm volume are gone
 EBB-401  something is kept for a volume that is not here
 
 205, 206 and 209 to 214 are about settings from guides (advice_folklore.py). `ebbgate apply`

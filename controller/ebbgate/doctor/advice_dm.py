@@ -76,6 +76,26 @@ def _health(facts: Facts) -> Iterator[Advice]:
     )
 
 
+def _diskless(facts: Facts) -> Iterator[Advice]:
+    """EBB-310: all disks below the backing device are gone, and device-mapper keeps the volume."""
+    title, dirty_bytes = facts.volume.title, facts.state.dirty_bytes
+    if not facts.volume.diskless:
+        return
+    only = ""
+    if dirty_bytes:
+        only = f" Only the cache has {format_bytes(dirty_bytes)} of dirty data: do not remove it."
+    lvm = _lvm(facts)
+    again = f" (lvchange -an {lvm}; lvchange -ay {lvm})" if lvm else ""
+    yield Advice(
+        "EBB-310",
+        Weight.FAULT,
+        title,
+        f"No disk is left below {title}: what is not in the cache can neither be read nor written,"
+        f" and the kernel tries in vain to write back.{only} Read dmesg. Unmount it; once the disk"
+        f" is back, under whatever name, take the volume out of use and into use again{again}.",
+    )
+
+
 def _repair(facts: Facts) -> tuple[str, str]:
     """Return advice and a command: LVM can repair only the metadata of a cache pool.
 
@@ -343,6 +363,7 @@ def _mq_settings(facts: Facts) -> Iterator[Advice]:
 
 DM_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     _health,
+    _diskless,
     _metadata,
     _passthrough,
     _reads,

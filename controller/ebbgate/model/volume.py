@@ -28,16 +28,18 @@ class Mode(StrEnum):
 
 
 SUSPENDED: Final = "suspended"
+DISKLESS: Final = "diskless"
 UNWRITABLE: Final[Mapping[str, str]] = {
     "no cache": "no cache is attached",
     "inconsistent": "the kernel reports the volume as inconsistent: nothing is written to it",
     SUSPENDED: "the volume is suspended: ebbgate waits until it is resumed",
+    DISKLESS: "no disk is left below its backing device, so write-back fails (see dmesg)",
     "needs_check": "its metadata needs a check (cache_check, lvconvert --repair): left alone",
     "read-only": "its metadata can no longer be written: left alone",
     "failed": "the kernel reports that the cache has failed: nothing is written to it",
 }
 """States in which no knob is written and no message sent, and why (super.c of bcache; cache_status
-of dm-cache-target.c)."""
+of dm-cache-target.c; `diskless` is found in sysfs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Volume:
     - `backing_uuid`: of a bcache volume, in the superblock of its backing device.
     - `multipath`: the name of each disk that is a path, and the multipath device above it whose
       queue serves in place of the path's.
+    - `diskless`: all disks below the backing device are gone. device-mapper keeps such a volume,
+      and its kernel tries in vain, without a pause, to write dirty data back.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Volume:
     disks: tuple[Device, ...] = ()
     backing_uuid: str = ""
     multipath: tuple[tuple[str, Device], ...] = ()
+    diskless: bool = False
 
     @property
     def queues(self) -> tuple[Device, ...]:
@@ -146,7 +151,8 @@ NO_USERS: Final = DiskUsers()
 class VolumeState:
     """What the kernel reported of a volume at `at_ns`; a missing file is None, never zero.
 
-    - `state`: bcache's own word; for a dm volume `clean`, `dirty`, `suspended` or the fault.
+    - `state`: bcache's own word; for a dm volume `clean`, `dirty`, `suspended`, `diskless` or the
+      fault.
     - `in_use_ratio`: share of the cache's buckets in use (0..1), which the kernel compares with its
       cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous writes).
     - `knobs`: raw values by kernel name, sizes in the kernel's unit.

@@ -50,6 +50,7 @@ def _volume(sysfs: Sysfs, dm: DeviceMapper, name: str) -> Volume | None:
     origin, cache, metadata, block_sectors = parts(sysfs, table[0])
     if own is None or origin is None or cache is None:
         return None
+    disks = disks_below(sysfs, origin.name)
     mapping = DmMapping(
         dm_name=name,
         uuid=device.uuid,
@@ -70,8 +71,10 @@ def _volume(sysfs: Sysfs, dm: DeviceMapper, name: str) -> Volume | None:
         sys_name=own.name,
         mapping=mapping,
         metadata=metadata,
-        disks=disks_below(sysfs, origin.name),
+        disks=disks,
         multipath=multipath_below(sysfs, origin),
+        # A disk that goes stays in `slaves` while device-mapper holds it, and leads nowhere.
+        diskless=not disks,
     )
 
 

@@ -20,7 +20,7 @@ from ebbgate.knobs.catalog import THRESHOLD, knob_row
 from ebbgate.knobs.knob import KnobPlace, ValueForm, parse_value
 from ebbgate.knobs.places import dm_reference, knob_path, knobs_of, place_folder
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
-from ebbgate.model.volume import SUSPENDED, Kind, Volume, VolumeState
+from ebbgate.model.volume import DISKLESS, SUSPENDED, Kind, Volume, VolumeState
 from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
 
 _SECTORS_WRITTEN: Final = 6
@@ -194,7 +194,8 @@ def _read_dm(sysfs: Sysfs, volume: Volume, now_ns: int) -> VolumeState:
         if volume.kind is Kind.DM_CACHE:
             return _cache(sysfs, volume, now_ns, parse_cache_status(target.params))
         block_bytes = units.sectors_to_bytes(mapping.block_sectors)
-        return _writecache(now_ns, parse_writecache_status(target.params, block_bytes))
+        status = parse_writecache_status(target.params, block_bytes)
+        return _writecache(volume, now_ns, status)
     except (OSError, Unavailable, BadLine, ValueError):
         return nothing
 
@@ -208,7 +209,7 @@ def _cache(sysfs: Sysfs, volume: Volume, now_ns: int, status: CacheStatus) -> Vo
     fault = "" if status.health is DmHealth.OK else str(status.health)
     return VolumeState(
         at_ns=now_ns,
-        state=fault or ("dirty" if status.dirty else "clean"),
+        state=fault or _level_word(volume, status),
         cache_mode=status.cache_mode,
         dirty_bytes=status.dirty * status.block_bytes,
         cache_bytes=status.total * status.block_bytes,
@@ -218,10 +219,14 @@ def _cache(sysfs: Sysfs, volume: Volume, now_ns: int, status: CacheStatus) -> Vo
     )
 
 
-def _writecache(now_ns: int, status: WritecacheStatus) -> VolumeState:
+def _level_word(volume: Volume, status: CacheStatus | WritecacheStatus) -> str:
+    return DISKLESS if volume.diskless else "dirty" if status.dirty else "clean"
+
+
+def _writecache(volume: Volume, now_ns: int, status: WritecacheStatus) -> VolumeState:
     return VolumeState(
         at_ns=now_ns,
-        state=str(DmHealth.FAILED) if status.errors else "dirty" if status.dirty else "clean",
+        state=str(DmHealth.FAILED) if status.errors else _level_word(volume, status),
         cache_mode="writeback",
         dirty_bytes=status.dirty * status.block_bytes,
         cache_bytes=status.total * status.block_bytes,

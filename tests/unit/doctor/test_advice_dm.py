@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,6 +119,16 @@ def test_a_sick_cache_without_lvm_gets_no_command_of_lvm() -> None:
     bare = Facts(dm_volume(uuid="", lvm_name=""), state, (device("dm-4"),))
     advice = by_id(bare, "EBB-301")
     assert (advice.command, "lvc" in advice.text) == ("", False)
+
+
+@pytest.mark.parametrize("lvm", ["vg/data", ""])
+def test_a_volume_without_a_disk_is_a_fault_that_names_the_dirty_data(lvm: str) -> None:
+    known = facts(cache_status(), replace(dm_volume(lvm_name=lvm), diskless=True))
+    advice = by_id(known, "EBB-310")
+    assert (advice.weight, advice.command) == (Weight.FAULT, "")
+    assert "Only the cache has 6 MiB of dirty data: do not remove it." in advice.text
+    assert ("lvchange -ay vg/data" in advice.text) == bool(lvm)
+    check_form(advice)
 
 
 def test_a_threshold_by_message_does_not_last() -> None:

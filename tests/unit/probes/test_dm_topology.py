@@ -91,3 +91,13 @@ def test_a_vanishing_dm_device_is_left_out(fake: FakeSysfs) -> None:
 
     fake_lvm(fake)
     assert discover(Sysfs(fake.root, Fleeting(FakeCache()))) == ()
+
+
+def test_a_volume_is_diskless_once_all_disks_below_it_are_gone(fake: FakeSysfs) -> None:
+    sysfs, _ = lvm_machine(fake)
+    assert not find(sysfs, "vg/data").diskless
+    # As the kernel does: the links in `slaves` stay.
+    for place in ("/sys/block", "/sys/class/block"):
+        fake.sysfs.locate(f"{place}/vda").unlink()
+    volume = find(sysfs, "vg/data")
+    assert (volume.diskless, volume.disks, volume.backing.name) == (True, (), "dm-4")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,14 @@ def test_a_recording_keeps_all_that_is_decided_on(fake: FakeSysfs, device: FakeC
     (seen,) = read_recording([sysfs_line("vg-data", state)])
     assert isinstance(seen, SysfsSnapshot)
     assert seen.state == state
+
+
+@pytest.mark.parametrize("device", [FakeCache(dirty=16), FakeCache(dirty=0), WRITECACHE])
+def test_a_volume_without_a_disk_says_so_and_what_is_dirty(
+    fake: FakeSysfs, device: FakeCache
+) -> None:
+    sysfs, _ = lvm_machine(fake, device)
+    volume = replace(find(sysfs, "vg/data"), diskless=True)
+    state = read_state(sysfs, volume, 5)
+    assert state.state == "diskless"
+    assert state.dirty_bytes is not None

@@ -227,16 +227,16 @@ def test_without_probe_records_its_metrics_are_left_out() -> None:
     assert not {"ebbgate_destage_bytes_total", "ebbgate_probe_lost_total"} & found
 
 
-def test_one_state_of_each_set_is_1() -> None:
-    found = samples(page(frozen=True, state="a new word", regime="stream"))
+@pytest.mark.parametrize(("state", "shown"), [("a new word", "other"), ("diskless", "failed")])
+def test_one_state_of_each_set_is_1(state: str, shown: str) -> None:
+    found = samples(page(frozen=True, state=state, regime="stream"))
     sums: dict[str, float] = defaultdict(float)
     for (name, labels), v in found.items():
         if name in dict(labels):
             sums[name] += v
-    assert len(sums) == 5
-    assert set(sums.values()) == {1}
+    assert (len(sums), set(sums.values())) == (5, {1})
     assert value(found, "ebbgate_mode", ebbgate_mode="hold") == 1
-    assert value(found, "ebbgate_volume_state", ebbgate_volume_state="other") == 1
+    assert value(found, "ebbgate_volume_state", ebbgate_volume_state=shown) == 1
     assert value(found, "ebbgate_probe_state", ebbgate_probe_state="running") == 1
 
 

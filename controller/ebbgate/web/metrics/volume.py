@@ -13,7 +13,7 @@ from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
 from ebbgate.model.promotion import PromotionStatus
 from ebbgate.model.status import TimedFlowTotals, VolumeStatus, VolumeTotals
-from ebbgate.model.volume import Mode
+from ebbgate.model.volume import DISKLESS, Mode
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
 from ebbgate.units import NS_PER_S, SECTOR_BYTES
 from ebbgate.web.metrics.families import Buckets, Labels, Page, number
@@ -85,7 +85,9 @@ def _add_promotion(page: Page, volume: Labels, status: PromotionStatus) -> None:
 
 def _add_states(page: Page, volume: Labels, status: VolumeStatus) -> None:
     page.add_states("ebbgate_mode", volume, _MODES, HOLD if status.frozen else status.mode)
-    state = status.state if status.state in (None, *_STATES) else _OTHER
+    # Not the driver's word; to an alert a volume without a disk is one that has failed.
+    state = str(DmHealth.FAILED) if status.state == DISKLESS else status.state
+    state = state if state in (None, *_STATES) else _OTHER
     page.add_states("ebbgate_volume_state", volume, _STATES, state)
     page.add_states("ebbgate_regime", volume, _REGIMES, status.regime)
     gate = status.gate.kind if status.gate else None
