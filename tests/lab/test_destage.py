@@ -97,6 +97,18 @@ def test_a_dead_probe_means_unknown_signals_until_it_is_back(
         )
 
 
+@pytest.mark.full
+def test_a_probe_that_is_stopped_is_started_again(guest: Session, stack: BcacheStack) -> None:
+    with Product(guest) as product:
+        fio.run(guest, gap_drain.fill_job(stack.device, SMALL), seed=2)
+        guest.check("pkill -STOP -x ebbgate-probe")
+        logged(product, "idle_destage: unknown: the load is unknown")
+        logged(product, "the probe follows volumes and has sent nothing for 30 s", 60)
+        product.wait_until(
+            lambda: "unknown" not in product.last_decision(), 60, "the probe to be back"
+        )
+
+
 def test_the_daemon_survives_a_volume_that_goes_away(guest: Session) -> None:
     product = Product(guest)
     try:
