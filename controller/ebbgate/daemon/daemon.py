@@ -187,7 +187,7 @@ class Daemon:
         if record.what == NOT_TRACKED:
             # The reason came before.
             return
-        # A random load pushes streams out of the table all the time: status shows it.
+        # A random load pushes streams out of the table all the time: `status --json` has it.
         level = logging.DEBUG if record.what == "streams" else logging.WARNING
         if self._warnings.is_news(record):
             _LOG.log(level, PROBE_WARNING, record.what, record.text, record.count)

@@ -53,7 +53,7 @@ PROBE_WARNING: Final = LogMessage(
     "The probe reports a limit or an error",
     "probe: %s: %s (%d so far)",
     "ebbgate-probe measures less than everything: a table is full, or it cannot read something. "
-    "Logged again each time the count has doubled. `ebbgate status` shows it, too.",
+    "Logged again each time the count has doubled. `ebbgate status --json` has it, too.",
     "Nothing, unless the count grows all the time: then run `ebbgate doctor`.",
 )
 PROBE_ENDED: Final = LogMessage(
