@@ -87,7 +87,7 @@ async def test_a_volume_that_comes_back_takes_over(detached: Detached) -> None:
     await detached.detach()
     detached.daemon.overrides.enforce(())
     await detached.attach()
-    assert list(detached.daemon.volumes) == ["bcache0"]
+    await looked_until(detached, lambda: list(detached.daemon.volumes) == ["bcache0"])
     writer = detached.daemon.volumes["bcache0"].writer
     assert [entry.original for entry in writer.unrestored if "depth" in entry.knob] == ["32"]
     del detached.sysfs.before["queue_depth"]
