@@ -18,7 +18,7 @@ from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import busy_edge, idle_edge, tick
 from tests.fake_sysfs import SET_UUID
-from tests.unit.daemon.test_volume_set import VolumeSetHarness, hanging, open_entries, tuned
+from tests.unit.daemon.test_volume_set import VolumeSetHarness, hang_writer, open_entries, tuned
 from tests.volume_loop_fixture import DEADLINE_S
 from tests.waiting import until
 
@@ -95,7 +95,7 @@ def hang(harness: InstancesHarness, name: str = "bcache0") -> Event:
     """Keep the writer of a volume busy until the event."""
     let_go = Event()
     harness.let_go.append(let_go)
-    harness.daemon.volumes[name].worker.submit("hangs", hanging(let_go))
+    hang_writer(harness.daemon.volumes[name].worker, let_go)
     return let_go
 
 

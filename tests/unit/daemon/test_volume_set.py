@@ -12,7 +12,7 @@ from threading import Event
 
 import pytest
 
-from ebbgate.actuators.gate_worker import Job
+from ebbgate.actuators.gate_worker import GateWorker
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.ownership import identify
 from ebbgate.config.settings import Config
@@ -306,14 +306,20 @@ async def test_the_daemon_restores_what_failed_at_its_start(
     assert open_entries(harness) == set()
 
 
-def hanging(let_go: Event) -> Job:
-    """As a write to bcache while it registers a device."""
+def hang_writer(worker: GateWorker, let_go: Event) -> None:
+    """Hang, as a write to bcache does while it registers a device.
+
+    It has begun when this returns: what is asked for earlier, such as a release, may go first.
+    """
+    begun = Event()
 
     def job(_: KnobWriter) -> list[Outcome]:
+        begun.set()
         let_go.wait(20)
         return []
 
-    return job
+    worker.submit("hangs", job)
+    assert begun.wait(DEADLINE_S)
 
 
 async def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
@@ -322,12 +328,7 @@ async def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
     let_go = Event()
     try:
         await harness.looks()
-        loop, deadline = harness.daemon.volumes["bcache0"], time.monotonic() + DEADLINE_S
-        while not loop.writer.owned:
-            # On a busy machine a record may be too old at its look.
-            assert time.monotonic() < deadline
-            await harness.looks(1)
-        loop.worker.submit("hangs", hanging(let_go))
+        hang_writer(harness.daemon.volumes["bcache0"].worker, let_go)
         harness.vanish()
         silent_s, last_s = 0.0, time.monotonic()
         harness.daemon.volume_set.rediscover()
@@ -351,12 +352,7 @@ async def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not
     let_go = Event()
     try:
         await harness.looks()
-        loop, deadline = harness.daemon.volumes["bcache0"], time.monotonic() + DEADLINE_S
-        while not loop.writer.owned:
-            # On a busy machine a record may be too old at its look.
-            assert time.monotonic() < deadline
-            await harness.looks(1)
-        loop.worker.submit("hangs", hanging(let_go))
+        hang_writer(harness.daemon.volumes["bcache0"].worker, let_go)
         begun_s = time.monotonic()
         assert await asyncio.to_thread(harness.daemon.volume_set.release_all) == ["bcache0"]
         assert time.monotonic() - begun_s < 5
