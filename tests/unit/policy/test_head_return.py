@@ -96,6 +96,15 @@ def test_users_move_the_heads_themselves() -> None:
     assert reads(*begin, busy_edge(PERIOD_MS + 2500, 2500), *clean) == []
 
 
+def test_after_a_time_without_signals_none_is_due() -> None:
+    """The disk may sleep by then."""
+    begin: list[Event] = [busy_frame(PERIOD_MS - 200), idle_edge(PERIOD_MS + 300)]
+    clean = idle_frame(PERIOD_MS + 9000, dirty_bytes=0)
+    silent = idle_frame(PERIOD_MS + 500, idle=None)
+    assert reads(*begin, queue_sample(PERIOD_MS + 400, 3), silent, clean) == []
+    assert reads(*begin, queue_sample(PERIOD_MS + 400, 3), clean) != []
+
+
 def test_a_policy_may_have_none() -> None:
     begin_ms = 5 * PERIOD_MS
     inside = [queue_sample(begin_ms + ms, 0) for ms in range(400, 2500, 20)]

@@ -64,6 +64,11 @@ def follow(
     return replace(head, asked=asked, count=count)
 
 
+def forget(head: HeadReturn) -> HeadReturn:
+    """Return the state while nothing is known: a disk may sleep by the time that something is."""
+    return HeadReturn(count=head.count)
+
+
 def page_offset_bytes(chunk: int, count: int, volume_bytes: int) -> int:
     """Return where to read for the read of this number, close to a chunk and within the volume.
 

@@ -128,8 +128,8 @@ def on_frame(
     state: DestageState, frame: Frame, params: DestageParams, why_not: str = ""
 ) -> DestageState:
     """Handle a tick with all signals. `why_not`: why nothing can be tuned now."""
-    unknown = why_not or _unknown(frame)
-    if unknown:
+    if unknown := why_not or _unknown(frame):
+        state = replace(state, head=head_return.forget(state.head))
         if state.phase is Phase.UNKNOWN:
             return replace(state, why=unknown)
         return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
