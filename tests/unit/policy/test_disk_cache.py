@@ -154,6 +154,5 @@ def test_more_under_way_than_usual_begins_the_rest_earlier() -> None:
 def test_the_part_of_a_rest_for_the_disks_own_cache_is_explained(hidden_ms: int, text: str) -> None:
     use = GapUse((2500 * NS_PER_MS,) * 3, run_off_ns=420 * NS_PER_MS)
     state = DestageState(gap=replace(use, hidden_ns=hidden_ms * NS_PER_MS))
-    params = DestageParams(head_return=0)
-    found = explanation.of_destage(state, idle_frame(0, idle_ns=NS_PER_S), params)
+    found = explanation.of_destage(state, idle_frame(0, idle_ns=NS_PER_S), DestageParams())
     assert [each for each in found if str(each.threshold).endswith(text)]

@@ -80,7 +80,7 @@ class DestageParams:
     queue_depth: int = 4
     shallow_ns_max: int = 2 * NS_PER_S
     disturbance_ns: int | None = 3 * NS_PER_MS
-    head_return: int = 1
+    head_return: int = 0
     pace: PaceParams = field(default_factory=PaceParams)
     pressure_pace: PaceParams = field(
         default_factory=lambda: PaceParams(
