@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import DaemonFacts
-from ebbgate.model.heat import CHUNK_BYTES
+from ebbgate.model.heat import CHUNK_BYTES, HEAD_READ_BYTES
 from ebbgate.model.power import NOT_ASKED
 from ebbgate.model.records import Direction, Edge, QueueSample, Tick
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import DestageParams, Event, Policy, ProbeSettings, State, step
-from ebbgate.policy.strategies.head_return import PAGE_BYTES, page_offset_bytes
+from ebbgate.policy.strategies.head_return import page_offset_bytes
 from ebbgate.probes.protocol import parse_line
 from ebbgate.probes.recording import sysfs_line
 from ebbgate.signals.frame import FrameState, build, on_tick
@@ -255,7 +255,7 @@ class Simulation:
         self.head_returns += 1
         chunk, size_bytes = self._read_bytes // CHUNK_BYTES, self.setup.disk_bytes
         offset_bytes = page_offset_bytes(chunk, self.head_returns, size_bytes)
-        self.disk.submit(Request(offset_bytes, PAGE_BYTES, destage=True, done=lambda: None))
+        self.disk.submit(Request(offset_bytes, HEAD_READ_BYTES, destage=True, done=lambda: None))
 
 
 def _path(io: Io) -> str:

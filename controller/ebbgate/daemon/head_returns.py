@@ -35,7 +35,7 @@ _RETRY_NS: Final = 600 * NS_PER_S
 
 @dataclass(slots=True)
 class HeadReturns:
-    """Those of all volumes. `volumes`: the daemon's loops by name. `start`: begins a worker.
+    """The reads of all volumes. `volumes`: the daemon's loops by name. `start`: begins a worker.
 
     `_seen`: of each volume its loop and how many reads it had asked for. `_wanted`: the next read
     of each volume; a newer one replaces one that was not sent.
@@ -97,7 +97,7 @@ class HeadReturns:
             self._fail("a read does not end")
         except EbbgateError as error:
             self._fail(error.message)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             self._fail("the reading process sent nonsense")
 
     async def _serve(self) -> None:

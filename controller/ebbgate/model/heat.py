@@ -9,10 +9,12 @@ from typing import Final
 
 from ebbgate.model.attribution import FileId
 from ebbgate.model.promotion import ChunkState
-from ebbgate.units import MIB
+from ebbgate.units import KIB, MIB
 
 CHUNK_BYTES: Final = MIB
 """Misses are counted by parts of this size (bpf/heat.h), numbered from the volume's start."""
+HEAD_READ_BYTES: Final = 4 * KIB
+"""A read that only brings a disk's heads to a chunk."""
 HEAT_BINS_MAX: Final = 256
 """The picture of a volume has at most so many parts."""
 

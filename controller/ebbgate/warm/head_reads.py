@@ -16,12 +16,11 @@ import os
 import stat
 from contextlib import closing
 from io import FileIO
-from typing import Any, Final
+from typing import Any
 
 from ebbgate.errors import Unavailable
+from ebbgate.model.heat import HEAD_READ_BYTES
 from ebbgate.warm.reader import send_event
-
-PAGE_BYTES: Final = 4096
 
 
 def serve(commands: FileIO) -> None:
@@ -48,7 +47,7 @@ def _read_page(request: dict[str, Any]) -> None:
         if not stat.S_ISBLK(found.st_mode) or number != request["devno"]:
             raise Unavailable(f"{request['device']} is another device now")
         # The kernel reads to whole pages only.
-        with closing(mmap.mmap(-1, PAGE_BYTES)) as page:
+        with closing(mmap.mmap(-1, HEAD_READ_BYTES)) as page:
             os.preadv(handle, [page], request["offset"])
     finally:
         os.close(handle)

@@ -219,7 +219,17 @@ def test_a_worker_that_cannot_be_started_is_not_tried_at_each_gap(
     assert len(machine.sent(1)) == 1
 
 
-@pytest.mark.parametrize("event", [{}, {"event": None}, {"text": "?"}, {"event": "failed"}])
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"event": None},
+        {"text": "?"},
+        {"event": "failed"},
+        {"event": "failed", "text": 5},
+        {"event": "failed", "text": ["a"]},
+    ],
+)
 def test_a_worker_that_ends_or_sends_nonsense_is_given_up(
     machine: Machine, event: dict[str, object]
 ) -> None:

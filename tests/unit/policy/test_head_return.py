@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.model.frame import Frame
-from ebbgate.model.heat import CHUNK_BYTES
+from ebbgate.model.heat import CHUNK_BYTES, HEAD_READ_BYTES
 from ebbgate.model.records import Edge, QueueSample
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.engine import State, step
@@ -16,7 +16,6 @@ from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.disk_cache_fill import DiskCacheFill
 from ebbgate.policy.strategies.gap_use import GapUse
 from ebbgate.policy.strategies.head_return import (
-    PAGE_BYTES,
     HeadReturn,
     follow,
     page_offset_bytes,
@@ -139,11 +138,11 @@ def test_what_is_under_way_again_begins_the_wait_anew() -> None:
     assert at(head, 255, gap).count == 1
 
 
-@given(st.integers(0, 1 << 40), st.integers(0, 1 << 20), st.integers(PAGE_BYTES, 64 * GIB))
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 20), st.integers(HEAD_READ_BYTES, 64 * GIB))
 def test_the_page_lies_on_the_volume(chunk: int, count: int, volume_bytes: int) -> None:
     offset = page_offset_bytes(chunk, count, volume_bytes)
-    assert offset % PAGE_BYTES == 0
-    assert 0 <= offset <= volume_bytes - PAGE_BYTES
+    assert offset % HEAD_READ_BYTES == 0
+    assert 0 <= offset <= volume_bytes - HEAD_READ_BYTES
 
 
 @given(st.integers(16, 40), st.integers(0, 10_000))
